@@ -1,10 +1,10 @@
 --# the whole table, or what the rows have
 insert overwrite table other.p select * from sourceTable;
-insert overwrite other.p /*+ OPTIONS('emit.mode'='file') */ values (1)
+insert overwrite other.p /*+ OPTIONS('emit.mode'='file') */ values (date '2024-01-31', 1, 2, 'a')
 --> insert overwrite other.p:
 -->   select * from sourceTable
 --> insert overwrite other.p emit.mode=file:
--->   values (1)
+-->   values (date '2024-01-31', 1, 2, 'a')
 
 --# a partition
 insert overwrite other.p partition (Day = date '2024-01-31', hour = -1) select id, name from sourceTable;

@@ -10,10 +10,15 @@ select id from hom
 --> NotFound:
 -->   table or view 'hom' does not exist in database 'default', did you mean 'home'?
 
---# an unknown database is Spark's to judge
+--# an unknown database
 select id from nowhere.t
+--> NotFound:
+-->   table 'nowhere.t' does not exist: there is no database 'nowhere', did you mean 'other'?
+
+--# a path is Spark's to judge
+select id from parquet.`/data/t`
 --> query:
--->   select id from nowhere.t
+-->   select id from parquet.`/data/t`
 
 --# time travel to a time that has to be computed
 select 1 from db.u u join db.t timestamp as of u.uid x on u.id = x.id

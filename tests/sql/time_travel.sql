@@ -16,10 +16,15 @@ select id from db.t timestamp as of '2024-01-31 12:00:00' x join db.u for system
 -->   v2 = db.u [id] scan.timestamp=2024-02-01
 
 --# columns are those of that time
+select id from db.t version as of 'before tags';
 select id, tags from db.t version as of 'before tags'
 --> query:
--->   select id, tags from v1 AS `t`
+-->   select id from v1 AS `t`
 -->   v1 = db.t [id] scan.version=before tags
+--> InvalidSchema:
+-->   line 2, column 12: the query has no column 'tags'. Columns of t: id, name
+-->   select id, tags from db.t version as of 'before tags'
+-->              ^
 
 --# a hint stands for a version, too
 select t$snapshots.total from db.t$snapshots /*+ OPTIONS('scan.tag-name'='monthly') */

@@ -39,7 +39,7 @@ table = lake.table("db.t")
 rows = pl.DataFrame({"id": [1]})
 ways = {
     "spark": lambda: lake.spark,
-    "select": lambda: lake.sql("select id, count(*) from db.t group by id"),
+    "select": lambda: lake.sql("select id, hash(name) from db.t"),
     "stream": lambda: lake.read_stream("db.t"),
     "to_spark": lambda: table.to_spark(),
     "attach": lambda: lake.attach(),
@@ -107,11 +107,13 @@ def test_simple_statements_run_beside_any_pyspark_and_every_way_to_it_says_what_
 
 
 def test_the_command_line_says_the_same(tmp_path: Path, no_spark: Path) -> None:
-    script = "from lakelog.cli.main import main; sys.argv[1:] = ['sql', 'select 1 as n']; main()"
+    script = "from lakelog.cli.main import main; sys.argv[1:] = ['sql', 'select hash(1) as n']; main()"
     code = f"import sys; sys.path[:0] = {[str(no_spark), SOURCE]!r}\n{script}"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: this needs Spark, which is not installed: pip install 'lakelog[spark]'")
+    assert done.stderr.startswith(
+        "error: hash() needs Spark, which is not installed is not installed: pip install 'lakelog[spark]'"
+    )
 
 
 @pytest.mark.parametrize("version", [None, "4.1.2"])

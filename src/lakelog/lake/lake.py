@@ -17,7 +17,7 @@ from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.copies import LakeCopies
 from lakelog.lake.cut import LakeCut
 from lakelog.lake.definitions import LakeDefinitions
-from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
+from lakelog.lake.lazy_engine import EngineName, LakeStatements, LazyEngine
 from lakelog.lake.output.result import Result, arrow_of, with_methods
 from lakelog.lake.table import Table
 from lakelog.lake.views import Views
@@ -77,13 +77,18 @@ class Lake(LakeDefinitions, LakeCopies):
         """
         return self._session.run(text)
 
-    def sql(self, text: str) -> Result:
+    def sql(self, text: str, engine: EngineName | None = None) -> Result:
         """Runs a script and returns the last statement's result, with the methods of ``Result`` (``show``, …)
 
         A query on Spark returns its DataFrame, with these methods added to the object. Other statements return their
         rows, which have all attributes of a pyarrow Table. An INSERT from a stream returns Spark's StreamingQuery.
+
+        ``engine`` is ``local`` for statements that run in this process, also beside Spark, or ``spark``. By default it
+        is Spark if this lake has a session or can start one. EXPLAIN says which engine runs a query, and why. Raises
+        UnsupportedFeature for a statement that ``local`` cannot run, and the errors of ``run``.
         """
-        results = self.run(text)
+        with self._engine.wanting(engine):
+            results = self.run(text)
         result: Result = with_methods(results[-1] if results else None)
         return result
 

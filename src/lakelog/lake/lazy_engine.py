@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from datetime import tzinfo
-from typing import Any
+from typing import Any, Literal
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, NotFound, NotInstalled, UnsupportedFeature, UnsupportedStatement
 from lakelog.io.machine import can_start_spark
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.registry import Registry
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.row_changes import RowChange
+from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.local.engine import LocalEngine
-from lakelog.sql.local.expressions import NeedsSpark
 from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
+
+EngineName = Literal["local", "spark"]
+"""An engine of statements: this process, or Spark."""
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -39,8 +42,10 @@ def _forwarded(name: str) -> Any:
     def method(self: LazyEngine, *arguments: Any, **more: Any) -> Any:
         own = getattr(self.local, name, None)
         if own is not None:
-            with contextlib.suppress(NeedsSpark):
+            try:
                 return own(*arguments, **more)
+            except NeedsSpark as why:
+                self.start_for(why)
         return getattr(self.started, name)(*arguments, **more)
 
     return method
@@ -64,8 +69,20 @@ class LazyEngine:
         self._arguments = (tables, catalog, spark, settings)
         self._kind, self._more = kind, more
         self._owned = spark is None
-        self._local = LocalEngine(tables)
+        self._local = LocalEngine(tables, self._zone_name)
         self._engine: Any = None
+        self._wanted: ContextVar[EngineName | None] = ContextVar("wanted", default=None)
+
+    @contextmanager
+    def wanting(self, engine: EngineName | None) -> Iterator[None]:
+        """Context of statements that one engine runs, None: the one that fits. Raises InvalidRequest for another."""
+        if engine not in (None, "local", "spark"):
+            raise InvalidRequest(f"engine = '{engine}' is unknown: give 'local' or 'spark', or leave it out")
+        token = self._wanted.set(engine)
+        try:
+            yield
+        finally:
+            self._wanted.reset(token)
 
     @property
     def started(self) -> Any:
@@ -77,6 +94,9 @@ class LazyEngine:
     @property
     def local(self) -> LocalEngine | None:
         """The engine of this process, where there is no Spark: neither a session, nor PySpark and Java."""
+        wanted = self._wanted.get()
+        if wanted is not None:
+            return self._local if wanted == "local" else None
         if self._engine is not None or not self._owned or self._kind != "spark" or can_start_spark():
             return None
         return self._local
@@ -85,10 +105,32 @@ class LazyEngine:
         """Changes rows in this process if Spark is not running; None if it did not."""
         local = self.local
         if local is not None:
-            with contextlib.suppress(NeedsSpark):
+            try:
                 return local.change_rows(identifier, change, options)
-            _ = self.started  # the error that says what to install
+            except NeedsSpark as why:
+                self.start_for(why)
         return None
+
+    def start_for(self, why: NeedsSpark) -> None:
+        """Starts Spark for a part of a statement.
+
+        Without Spark raises NotInstalled, which names the part, or UnsupportedStatement for a fault; UnsupportedFeature
+        if the statement is for this process.
+        """
+        if self._wanted.get() == "local":
+            raise UnsupportedFeature(
+                f"{str(why) or 'this statement'} needs Spark: leave engine = 'local' out"
+            ) from None
+        try:
+            _ = self.started
+        except NotInstalled as missing:
+            if why.fault:
+                raise UnsupportedStatement(why.fault) from None
+            what, message = str(why) or "this statement", str(missing)
+            rest = (
+                message.removeprefix("this") if message.startswith("this needs Spark") else f" needs Spark: {message}"
+            )
+            raise NotInstalled(what + rest) from None
 
     def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
         """Names of frames and Arrow rows for the duration of a block."""
@@ -102,6 +144,12 @@ class LazyEngine:
             return zone_of((self._arguments[3] or {}).get(SESSION_ZONE, ""))
         found: tzinfo | None = self.started.zone
         return found
+
+    def _zone_name(self) -> str | None:
+        """The name of that zone; None for this machine's."""
+        if self._engine is None and self._owned:
+            return (self._arguments[3] or {}).get(SESSION_ZONE)
+        return None if self.zone is None else str(self.zone)
 
     @property
     def is_started(self) -> bool:
@@ -157,6 +205,7 @@ class LazyEngine:
 
     def close(self) -> None:
         """Stops a session started here; restores ``spark.sql`` of any other session."""
+        self._local.close()
         if self._engine is not None:
             if self._owned:
                 self._engine.stop()

@@ -10,7 +10,7 @@ from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 
 _STILL = (
     "Without Spark, Python reads and writes tables: lake.table(…).scan(), tail(), writer(), merge(…), lake.write(…), "
-    "and in SQL: CREATE, ALTER, DROP, SHOW, DESCRIBE, CALL, and simple SELECT, INSERT, UPDATE and DELETE"
+    "and in SQL: CREATE, ALTER, DROP, SHOW, DESCRIBE, CALL, most queries, and simple INSERT, UPDATE and DELETE"
 )
 
 

@@ -6,9 +6,11 @@ Spark. Rows pass as Arrow batches; a MERGE holds its source and the rows that ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,23 +24,28 @@ from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
-from lakelog.paimon.types.types import DataField
+from lakelog.paimon.types.types import DataField, DataType
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import DELETE, RowChange, RowsWhere
-from lakelog.sql.local.expressions import NeedsSpark, column_of, condition_of, literal_of, parsed, values_of
+from lakelog.sql.embedded.database import EmbeddedDatabase
+from lakelog.sql.embedded.select import local_select
+from lakelog.sql.embedded.stored import stored
+from lakelog.sql.embedded.types import NeedsSpark
+from lakelog.sql.local.expressions import column_of, condition_of, literal_of, parsed, values_of
+from lakelog.sql.query.names import check_expression
 from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts, row_counts
-from lakelog.table.open import scan_of
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
 from lakelog.table.write.replaced_rows import files_alone
 from lakelog.table.write.table_writer import TableWriter, batches_of
 
+_EXPLAIN: Final = re.compile(r"^\s*explain\s+((extended|formatted|codegen|cost)\s+)?", re.IGNORECASE)
 _KEYS_IN_FILTER = 10_000
 """Maximum number of keys of a MERGE's source by which files are pruned."""
 
@@ -46,8 +53,8 @@ _KEYS_IN_FILTER = 10_000
 class LocalEngine:
     """The part of ``Engine`` that needs no Spark; a missing method means that Spark runs it."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, tables: Tables, zone: Callable[[], str | None]) -> None:
+        self._tables, self._database = tables, EmbeddedDatabase(zone)
         self._frames: dict[str, pa.Table] = {}
 
     @contextmanager
@@ -56,7 +63,7 @@ class LocalEngine:
         names = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
         for name, rows in frames.items():
             if hasattr(type(rows), "isStreaming"):
-                raise NeedsSpark
+                raise NeedsSpark("a DataFrame")
             found = batches_of(rows)
             read = found if isinstance(found, pa.RecordBatchReader) else None
             self._frames[names[name]] = read.read_all() if read else pa.Table.from_batches(found, rows.schema)
@@ -65,6 +72,10 @@ class LocalEngine:
         finally:
             for view in names.values():
                 self._frames.pop(view, None)
+
+    def close(self) -> None:
+        """Ends the database of queries."""
+        self._database.close()
 
     def check_assignments(self) -> None:
         """There are no settings."""
@@ -78,40 +89,14 @@ class LocalEngine:
         return {}
 
     def run_query(self, plan: QueryPlan) -> pa.Table:
-        """Rows of a SELECT of columns from one table, with WHERE and LIMIT. Raises NeedsSpark."""
-        tree = parsed(plan.text)
-        if not isinstance(tree, exp.Select) or len(plan.sources) != 1 or plan.lookups or plan.persistent:
-            raise NeedsSpark
-        (source,) = plan.sources
-        given = {name for name, value in tree.args.items() if value}
-        from_clause = tree.args.get("from_") or tree.args.get("from")
-        if (
-            source.counts
-            or given - {"expressions", "from_", "from", "where", "limit", "kind", "hint"}
-            or from_clause is None
-        ):
-            raise NeedsSpark
-        relation = from_clause.this
-        if (
-            not isinstance(relation, exp.Table)
-            or relation.name != source.view
-            or {name for name, value in relation.args.items() if value} - {"this", "alias"}
-        ):
-            raise NeedsSpark
-        table = self._tables.open(source.table).with_hints(source.options)
-        if table.reads_log:
-            raise NeedsSpark
-        scan, alias = scan_of(table), relation.alias_or_name
-        names = _selected(tree, scan.row_schema, alias)
-        where, limit = tree.args.get("where"), tree.args.get("limit")
-        condition = condition_of(None if where is None else where.this.sql("spark"), scan.row_schema, alias)
-        scan = scan.where(condition).select(list(dict.fromkeys(column for column, _ in names)))
-        if limit is not None:
-            if not isinstance(limit.expression, exp.Literal) or not str(limit.expression.this).isdigit():
-                raise NeedsSpark
-            scan = scan.limit(int(limit.expression.this))
-        rows = scan.to_arrow()
-        return pa.Table.from_arrays([rows[column] for column, _ in names], names=[label for _, label in names])
+        """The rows of a query. Raises NeedsSpark, NotInstalled without DuckDB, and the errors of the query."""
+        text = _EXPLAIN.sub("", plan.text)
+        if text != plan.text:
+            explained = local_select(replace(plan, text=text), self._tables).explained(self._database)
+            return pa.table(
+                {"plan": [explained if plan.write is None else f"== Write ==\n{plan.write}\n\n{explained}"]}
+            )
+        return local_select(plan, self._tables).rows(self._database)
 
     def insert(
         self,
@@ -130,14 +115,19 @@ class LocalEngine:
         target = self._tables.open(table).with_hints(options)
         target.check_rows_writable()
         if overwrite or partition or target.reads_log:
-            raise NeedsSpark
+            raise NeedsSpark("INSERT OVERWRITE" if overwrite else "INSERT with PARTITION or a log")
         fields = [target.schema.field(name) for name in columns or target.schema.field_names]
         tree = parsed(plan.text)
-        rows = _literal_rows(tree, fields) if isinstance(tree, exp.Values) else self.run_query(plan)
         wanted = arrow_schema(fields)
-        if rows.num_columns != len(fields) or [f.type for f in rows.schema] != [f.type for f in wanted]:
-            raise NeedsSpark
-        return _write(target.with_hints(MISSING_AS_NULL), [rows.rename_columns(wanted.names)])
+        if isinstance(tree, exp.Values):
+            rows = _literal_rows(tree, fields)
+        else:
+            rows = stored(self.run_query(plan), wanted, target.name)
+        return _write(target.with_hints(MISSING_AS_NULL), [rows])
+
+    def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of a query's columns without row kinds. Raises NeedsSpark, and the errors of the query."""
+        return local_select(plan, self._tables).columns(allow_null)
 
     def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts:
         """Does an UPDATE, DELETE or MERGE. Raises NeedsSpark, CommitConflict for files that were replaced meanwhile."""
@@ -146,28 +136,34 @@ class LocalEngine:
         if isinstance(change, RowsWhere):
             condition = condition_of(change.clause.condition, target.schema, change.target.alias)
             values = values_of(change.clause.values, target.schema, change.target.alias)
-            if set(values) & {*change.target.keys, *change.target.newer}:
-                raise NeedsSpark
+            if fixed := set(values) & {*change.target.keys, *change.target.newer}:
+                raise NeedsSpark(f"UPDATE of the key column '{min(fixed)}'")
             if change.target.keys:
                 return _write(target, _changes(target, change, condition, values))
             return _rewrite(target, change, condition, values)
         if isinstance(change, Merge) and change.target.keys and not change.extra:
             return _write(target, self._merged(target, change))
-        raise NeedsSpark
+        raise NeedsSpark("MERGE into a table without a primary key, or with WHEN NOT MATCHED BY SOURCE")
 
     def _merged(self, target: DynamicTable, change: Merge) -> list[pa.Table]:
         """The changes of a MERGE whose condition is that all columns of the primary key are equal."""
         clauses = (*change.matched, *change.missing)
         words = change.source.split()  # name [AS alias]
         source = self._frames.get(words[0]) if len(words) <= 3 else None
-        if source is None or len(change.matched) > 1 or len(change.missing) > 1 or any(c.condition for c in clauses):
-            raise NeedsSpark
+        if source is None:
+            raise NeedsSpark("MERGE of a table or a query")
+        names = {change.target.alias: target.schema.field_names, change.alias: source.column_names}
+        check_expression(change.on, names, f"MERGE INTO {target.name}")
+        if len(change.matched) > 1 or len(change.missing) > 1 or any(c.condition for c in clauses):
+            raise NeedsSpark("MERGE with several clauses or with a condition")
         rows = _typed_source(source, target.schema)
         keys = list(target.schema.primary_keys)
         if _equal_keys(change, target.schema) != set(keys) or not set(keys) <= set(rows.column_names):
-            raise NeedsSpark
+            raise NeedsSpark(f"MERGE on another condition than the primary key ({', '.join(keys)})")
         if rows.select(keys).group_by(keys).aggregate([]).num_rows < len(rows) or any(rows[k].null_count for k in keys):
-            raise NeedsSpark  # which row of a key wins, and the error for NULL, are Spark's
+            raise NeedsSpark(
+                "MERGE of two rows with one key, or of NULL in a key"
+            )  # which row of a key wins, and the error for NULL, are Spark's
         found = _rows_of_keys(target, rows, keys)
         pairs = _numbered(found, keys, "_old").join(_numbered(rows, keys, "_new"), keys, join_type="inner")
         old, new = found.take(pairs["_old"]), rows.take(pairs["_new"])
@@ -178,10 +174,10 @@ class LocalEngine:
                 continue
             values = _merge_values(clause.values, target.schema, change, has_old=True)
             if set(values) & set(change.target.newer):
-                raise NeedsSpark
+                raise NeedsSpark("MERGE that sets a sequence field")
             sides = {name: value for name, value in values.items() if name not in keys or value != ("s", name)}
             if set(sides) & set(keys):
-                raise NeedsSpark
+                raise NeedsSpark("MERGE that sets a column of the primary key")
             if change.target.emits_before:
                 changes.append(_of_kind(old, "-U"))
             changes.append(_of_kind(_assembled(target.schema, sides, old, new), "+U"))
@@ -194,26 +190,12 @@ class LocalEngine:
         return changes
 
 
-def _selected(tree: exp.Select, schema: TableSchema, alias: str) -> list[tuple[str, str]]:
-    """(column, label) of each item of a SELECT."""
-    found: list[tuple[str, str]] = []
-    for item in tree.expressions:
-        if isinstance(item, exp.Star) and not any(item.args.values()):
-            found += [(name, name) for name in schema.field_names]
-            continue
-        column = column_of(item.unalias(), schema, alias)
-        if column is None:
-            raise NeedsSpark
-        found.append((column.name, item.alias_or_name))
-    return found
-
-
 def _literal_rows(tree: exp.Values, fields: list[DataField]) -> pa.Table:
     rows = [item.expressions if isinstance(item, exp.Tuple) else [item] for item in tree.expressions]
     if tree.args.get("alias") or any(len(row) != len(fields) for row in rows):
-        raise NeedsSpark
+        raise NeedsSpark("VALUES with names")
     if any(len({type(node) for node in column} & {exp.Cast, exp.Literal}) > 1 for column in zip(*rows, strict=True)):
-        raise NeedsSpark  # date'…' beside '…' is an error in Spark
+        raise NeedsSpark("VALUES of several types in a column")  # date'…' beside '…' is an error in Spark
     wanted = arrow_schema(fields)
     columns = [
         pa.array([literal_of(row[at], field) for row in rows], wanted.field(at).type) for at, field in enumerate(fields)
@@ -297,14 +279,14 @@ def _typed_source(source: pa.Table, schema: TableSchema) -> pa.Table:
     for name, column in zip(source.column_names, source.columns, strict=True):
         field = kinds.get(name.lower())
         if field is None or field.name in names:
-            raise NeedsSpark
+            raise NeedsSpark(f"MERGE of rows with a column '{name}' that the table lacks")
         same = column.type == field.type or (_is_text(column.type) and _is_text(field.type))
         if not same and not (pa.types.is_integer(column.type) and pa.types.is_integer(field.type)):
-            raise NeedsSpark
+            raise NeedsSpark(f"a value of type {column.type} in column '{field.name}' of type {field.type}")
         try:
             columns.append(column.cast(field.type))
         except pa.ArrowInvalid:
-            raise NeedsSpark from None
+            raise NeedsSpark(f"a value outside of column '{field.name}' of type {field.type}") from None
         names.append(field.name)
     return pa.Table.from_arrays(columns, names=names)
 
@@ -320,11 +302,11 @@ def _equal_keys(change: Merge, schema: TableSchema) -> set[str]:
         while isinstance(part, exp.Paren):
             part = part.this
         if not isinstance(part, exp.EQ):
-            raise NeedsSpark
+            raise NeedsSpark(f"the condition {part.sql('spark')} of MERGE")
         sides = {side.table.lower(): side for side in (part.this, part.expression) if isinstance(side, exp.Column)}
         both = [sides.get(alias.lower()) for alias in (change.target.alias, change.alias)]
         if None in both or len({side.name.lower() for side in both if side is not None}) != 1:
-            raise NeedsSpark
+            raise NeedsSpark(f"the condition {part.sql('spark')} of MERGE")
         column = column_of(both[0], schema, change.target.alias) if both[0] is not None else None
         found.add("" if column is None else column.name)
     return found
@@ -352,9 +334,9 @@ def _merge_values(given: Mapping[str, str], schema: TableSchema, change: Merge, 
             side = {change.alias.lower(): "s", change.target.alias.lower(): "t"}.get(node.table.lower())
             other = column_of(node, schema, node.table)
             if side is None or other is None or (side == "t" and not has_old):
-                raise NeedsSpark
+                raise NeedsSpark(f"the value {text} in column '{name}'")
             if other.type.with_nullable(True) != column.type.with_nullable(True):
-                raise NeedsSpark
+                raise NeedsSpark(f"the value {text} in column '{name}'")
             found[name] = (side, other.name)
         else:
             found[name] = literal_of(node, column)
@@ -368,7 +350,7 @@ def _assembled(schema: TableSchema, values: Mapping[str, Any], old: pa.Table | N
         if isinstance(value, tuple):
             side = new if value[0] == "s" else old
             if side is None or value[1] not in side.column_names:
-                raise NeedsSpark
+                raise NeedsSpark(f"the value of column '{field.name}'")
             columns.append(side[value[1]])
         elif field.name in values or old is None:
             columns.append(_column(new, value, field.type))

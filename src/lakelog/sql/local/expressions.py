@@ -17,8 +17,10 @@ from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.syntax.literals import BITS, literal_value
+from lakelog.sql.syntax.type_parser import type_text
 
 _TEXTS: Final = {
     "CHAR": ".*",
@@ -31,10 +33,6 @@ _TEXTS: Final = {
 _NUMBERS: Final = (*BITS, "DECIMAL", "DOUBLE")
 
 
-class NeedsSpark(Exception):
-    """A statement, or a part of one, that this process does not evaluate."""
-
-
 def parsed(text: str) -> exp.Expr:
     """The tree of an expression or a query. Raises NeedsSpark if it cannot be parsed, and for EXPLAIN."""
     if re.match(r"explain\b", text.lstrip(), re.IGNORECASE):
@@ -42,7 +40,7 @@ def parsed(text: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(text, dialect="spark")
     except (SqlglotError, RecursionError):
-        raise NeedsSpark from None
+        raise NeedsSpark("a text that cannot be parsed here") from None
 
 
 def column_of(node: exp.Expr, schema: TableSchema, alias: str) -> DataField | None:
@@ -69,14 +67,20 @@ def literal_of(node: exp.Expr, column: DataField) -> Any:
     else:
         fits = isinstance(inner, exp.Literal) and (root in _TEXTS if inner.is_string else root in _NUMBERS)
     if not fits or (inner.is_string and not re.fullmatch(_TEXTS.get(root, ""), str(inner.this), re.DOTALL)):
-        raise NeedsSpark
+        raise _of_value(node, column)
     if root == "DOUBLE" and "e" in str(inner.this).lower():
-        raise NeedsSpark  # a double, which has a zero with a sign; other numbers are decimals, which do not
+        raise _of_value(
+            node, column
+        )  # a double, which has a zero with a sign; other numbers are decimals, which do not
     try:
         found = literal_value(column, node)
     except InvalidRequest:
-        raise NeedsSpark from None
+        raise _of_value(node, column) from None
     return found + 0.0 if isinstance(found, float) else found
+
+
+def _of_value(node: exp.Expr, column: DataField) -> NeedsSpark:
+    return NeedsSpark(f"the value {node.sql('spark')} in column '{column.name}' of type {type_text(column.type)}")
 
 
 def condition_of(text: str | None, schema: TableSchema, alias: str) -> Predicate | None:
@@ -89,20 +93,20 @@ def condition_of(text: str | None, schema: TableSchema, alias: str) -> Predicate
         columns = [found for side in sides if side is not None and (found := column_of(side, schema, alias))]
         others = [side for side in sides if side is not None and not isinstance(side, exp.Column)]
         if len(columns) != 1 or len(others) + 1 != sum(side is not None for side in sides):
-            raise NeedsSpark
+            raise NeedsSpark(f"the condition {node.sql('spark')}")
         for other in others:
             if literal_of(other, columns[0]) is None:
-                raise NeedsSpark
+                raise NeedsSpark(f"the condition {node.sql('spark')}")
     for column in tree.find_all(exp.Column):
         if column.table and column.table.lower() != alias.lower():
-            raise NeedsSpark
+            raise NeedsSpark(f"column {column.sql('spark')}")
         column.set("table", None)
     try:
         return parse_filter(tree.sql(dialect="spark"), schema)
     except InvalidSchema:
         raise
     except InvalidRequest:
-        raise NeedsSpark from None
+        raise NeedsSpark(f"the condition {text}") from None
 
 
 def values_of(given: Mapping[str, str], schema: TableSchema, alias: str) -> dict[str, Any]:
@@ -117,6 +121,6 @@ def values_of(given: Mapping[str, str], schema: TableSchema, alias: str) -> dict
             node = node.this
         other = column_of(node, schema, alias)
         if other is not None and other.type.with_nullable(True) != column.type.with_nullable(True):
-            raise NeedsSpark
+            raise _of_value(node, column)
         found[name] = other if other is not None else literal_of(node, column)
     return found

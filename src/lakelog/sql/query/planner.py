@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
+from lakelog.catalog.base import Identifier
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE, STREAMING
 from lakelog.options.option import Options
 from lakelog.options.scan import READ_CUT, SCAN_METADATA_COLUMNS, SCAN_OPTIONS
@@ -22,6 +23,7 @@ from lakelog.sql.query.lookup.for_system_time import LookupTime, proctime_edits,
 from lakelog.sql.query.lookup.rewrite import LookupJoins, LookupRead
 from lakelog.sql.query.metadata_columns import metadata_use
 from lakelog.sql.query.metadata_queries import counted_read, limit_of
+from lakelog.sql.query.names import check_names
 from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.query.references import Hint, QueryText, Reference, cte_of
 from lakelog.sql.query.signed_aggregates import SignedAggregates, keeps_rows_of_keys, signed_aggregates
@@ -34,6 +36,9 @@ from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.cuts.cut import NEWEST
 from lakelog.table.cuts.reading import newest_cut
 from lakelog.table.read.time_travel import with_times_in
+
+_FORMATS: Final = frozenset(("parquet", "orc", "json", "csv", "text", "avro", "xml", "binaryfile", "lakelog", "delta"))
+"""Formats of files that Spark reads by a name such as parquet.`path`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ def plan_query(
     query = QueryText.read(source)
     reads = _find_reads(session, query, strict and query.tree is not None)
     _check_hints(query, reads)
+    if strict and not any(read.lookup for read in reads):  # these may name columns that the join makes
+        check_names(query, {id(read.reference.node): read.schema for read in reads})
     reads = _at_one_cut(session, query, reads, persistent)
     needed = _needed_columns(query, reads)
     metadata = metadata_use(query, [read for read in reads if read.lookup is None and "$" not in read.table.table])
@@ -167,7 +174,7 @@ def _find_reads(session: SessionContext, query: QueryText, strict: bool) -> list
         identifier = session.find(reference.name)
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
-            if strict and identifier is not None and _is_unknown(session, reference.name, identifier):
+            if strict and identifier is not None and _is_unknown(session, reference.name):
                 raise session.no_table(reference.name)
             _refuse_of_spark(session, query, reference)
             continue
@@ -258,14 +265,10 @@ def _newest_id(session: SessionContext, identifier: Identifier) -> int:
     return 0 if newest is None else newest.id
 
 
-def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> bool:
-    """Returns whether no relation has this name; Spark resolves a foreign database (parquet.`/path`)."""
-    if len(name.parts) > 1 and identifier.database not in (
-        *session.tables.list_databases(identifier.catalog),
-        DEFAULT_DATABASE,
-    ):
-        return False
-    return not session.engine.is_spark_relation(name.sql)
+def _is_unknown(session: SessionContext, name: Name) -> bool:
+    """Returns whether no relation has this name; parquet.`/path` is one for Spark."""
+    is_path = len(name.parts) == 2 and (name.parts[0].lower() in _FORMATS or bool({"/", ":"} & set(name.parts[1])))
+    return not is_path and not session.engine.is_spark_relation(name.sql)
 
 
 def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
 
+from lakelog.errors import NotInstalled
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
-from lakelog.sql.syntax.lexer import Kind
+from lakelog.sql.statements import STATEMENTS
+from lakelog.sql.syntax.lexer import Kind, tokenize
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 # Statements with a table name after these words; Spark does not know lakelog's tables.
 _ON_TABLES = (("MSCK", "REPAIR", "TABLE"),)
 _TEMPORARY = frozenset(("TEMP", "TEMPORARY"))
+_FIRST_WORDS: Final = frozenset(
+    ("ADD", "ALTER", "ANALYZE", "BEGIN", "CACHE", "CALL", "CLEAR", "CLOSE", "COMMENT", "CREATE", "DECLARE", "DELETE",
+     "DESC", "DESCRIBE", "DFS", "DROP", "EXECUTE", "EXPLAIN", "FETCH", "FROM", "GRANT", "INSERT", "LIST", "LOAD",
+     "LOCK", "MAP", "MERGE", "MSCK", "OPEN", "OPTIMIZE", "REDUCE", "REFRESH", "REPAIR", "REPLACE", "RESET", "RESTORE",
+     "REVOKE", "SELECT", "SET", "SHOW", "START", "TABLE", "TRUNCATE", "UNCACHE", "UNLOCK", "UNSET", "UPDATE", "USE",
+     "VACUUM", "VALUES", "WITH")
+)  # fmt: skip
+"""Words that begin statements of Spark, of lakelog and of common extensions."""
 _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
 
@@ -63,7 +75,25 @@ class PassThrough(ParsedStatement, needs=Privilege.READ):
                         "name without a database",
                     )
                 return session.run_query(plan.with_prefix(head))
-        return session.engine.pass_through(self.source.text)
+        self._check_first_word()
+        try:
+            return session.engine.pass_through(self.source.text)
+        except NotInstalled:
+            start = " ".join(self.source.text.upper().split()[:2])
+            if close := get_close_matches(start, [*STATEMENTS, "SELECT"], 1):
+                raise self.source.error(
+                    self.source.start, f"'{start}' begins no statement, did you mean '{close[0]}'?"
+                ) from None
+            raise
+
+    def _check_first_word(self) -> None:
+        """Raises UnsupportedStatement if the first word is close to one that begins statements."""
+        first = next((token for token in tokenize(self.source.text) if token.kind is Kind.WORD), None)
+        if first is None or first.text.upper() in _FIRST_WORDS:
+            return
+        if close := get_close_matches(first.text.upper(), sorted(_FIRST_WORDS), 1):
+            text = f"'{first.text}' begins no statement, did you mean '{close[0]}'?"
+            raise self.source.error(self.source.start, text)
 
 
 def _query_inside(cursor: TokenStream) -> SourceText | None:

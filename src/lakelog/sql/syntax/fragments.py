@@ -174,6 +174,28 @@ def read_defaults(cursor: TokenStream) -> tuple[Place, ...]:
     return tuple(places)
 
 
+def read_row_lengths(cursor: TokenStream) -> Mapping[int, int]:
+    """Numbers of values in the rows of ``VALUES (…), (…)`` → the start of the first such row."""
+    found: dict[int, int] = {}
+    if not cursor.at_words("VALUES"):
+        return found
+    tokens, depth, values, start = cursor.tokens, 0, 1, 0
+    for at in range(cursor.at + 1, len(tokens)):
+        token = tokens[at]
+        if depth == 0 and not (token.is_symbol("(") or token.is_symbol(",")):
+            break
+        if token.is_symbol("("):
+            values, start = (1, token.start) if depth == 0 else (values, start)
+            depth += 1
+        elif token.is_symbol(")"):
+            depth -= 1
+            if depth == 0:
+                found.setdefault(values, start)
+        elif depth == 1 and token.is_symbol(","):
+            values += 1
+    return found
+
+
 def with_values(source: SourceText, places: Sequence[Place], values: Sequence[str]) -> SourceText:
     """The text with the value of a column in each place, or NULL if there is none; the text ends after the places."""
     script, end = source.script, source.end

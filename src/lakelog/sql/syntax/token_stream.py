@@ -184,6 +184,16 @@ class TokenStream:
         if opened:
             self.fail("this '(' is never closed", opened[-1])
 
+    def check_commas(self) -> None:
+        """Raises at a comma of a query before which, or after which, a value is missing."""
+        for token, after in zip(self.tokens, [*self.tokens[1:], None], strict=True):
+            if not token.is_symbol(","):
+                continue
+            if after is None or after.is_word("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT"):
+                self.fail("a value is missing after this ','", token)
+            if after.is_symbol(",") or after.is_symbol(")"):
+                self.fail(f"a value is missing before this '{after.text}'", after)
+
     def options(self) -> dict[str, str]:
         """Moves over ``('key' = 'value', …)``; keys quoted or dotted names, values text, numbers or booleans."""
         self.expect_symbol("(")

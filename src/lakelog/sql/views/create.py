@@ -22,11 +22,11 @@ from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.views.plan import plan_view
 from lakelog.sql.views.refresh import Refresh, ViewRefresher
+from lakelog.state.embedded_sql import machine_zone
 from lakelog.table.cuts.writer import forget_cuts
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.open import identifier_of
 from lakelog.table.views.definition import ViewDefinition
-from lakelog.table.views.local_state import machine_zone
 from lakelog.table.views.rules import check_view_options
 
 _LOG: Final = logging.getLogger("lakelog.views")

@@ -12,13 +12,13 @@ from lakelog.errors import InvalidRequest, LakelogError, UnsupportedFeature
 from lakelog.options.scan import SCAN_SNAPSHOT
 from lakelog.paimon.types.arrow import arrow_schema, type_from_arrow
 from lakelog.paimon.types.types import STRING, AtomicType, DataType
+from lakelog.sql.embedded.queries import NeedsSpark, text_of, translated
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.views.changes import restricted_query, touched_queries, touches_keys
 from lakelog.sql.views.keys import branches_of, row_key_of, source_field
-from lakelog.sql.views.local.queries import NeedsSpark, local_query, local_tree
 from lakelog.sql.views.query import ViewQuery, ViewSource, read_view_query
 from lakelog.sql.views.sums import by_changes
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
@@ -151,8 +151,8 @@ def _computed_here(
         tree = tree.copy()
         for number, branch in enumerate(branches_of(tree)):
             branch.select(exp.alias_(exp.Literal.number(number), BRANCH), copy=False)
-    there, sources = local_tree(query, tree), EmptySources(schemas, local.zone)
-    text = str(there.sql(dialect="duckdb", identify=True))
+    there, sources = translated(tree, query.relations)[0], EmptySources(schemas, local.zone)
+    text = text_of(there)
     try:
         result = sources.schema_of(text)
         kinds = [_kind(query, at, result.field(at).type) for at in range(len(query.columns))]
@@ -161,9 +161,14 @@ def _computed_here(
         raise NeedsSpark(str(refused)) from refused
     if recomputes or local.by_changes is not None:
         return local, kinds
-    touched = tuple(Touched(at, side, local_query(query, tree)) for at, side, tree in touched_queries(query, key))
-    restricted = local_query(query, restricted_query(query, key, local.key))
+    touched = tuple(Touched(at, side, _local_query(query, tree)) for at, side, tree in touched_queries(query, key))
+    restricted = _local_query(query, restricted_query(query, key, local.key))
     return replace(local, restricted=restricted, touched=touched), kinds
+
+
+def _local_query(query: ViewQuery, tree: exp.Query) -> str:
+    """The text of a query over the sources for DuckDB. Raises NeedsSpark."""
+    return text_of(translated(tree, query.relations)[0])
 
 
 def _kind(query: ViewQuery, at: int, computed: pa.DataType) -> DataType:

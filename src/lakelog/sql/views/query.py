@@ -15,10 +15,12 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataType, type_text
+from lakelog.sql.embedded.queries import AnyColumns, Relations
+from lakelog.sql.embedded.types import Kind, kind_of
 from lakelog.sql.query.references import QueryText, cte_of
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.syntax.source_text import SourceText
-from lakelog.table.views.local_plan import ADDED, REMOVED, changed_table, source_table
+from lakelog.table.views.local_plan import ADDED, REMOVED, TOUCHED, changed_table, source_table
 
 _RANDOM = frozenset(
     ("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
@@ -61,6 +63,16 @@ class ViewQuery:
     sources: tuple[ViewSource, ...]
     columns: tuple[str, ...]
     used: tuple[tuple[str, ...], ...]
+
+    @property
+    def relations(self) -> Relations:
+        """The types of the columns of ``source_0``, …, and of the tables of their changes."""
+        found: dict[str, Mapping[str, Kind]] = {TOUCHED: AnyColumns()}
+        for at, source in enumerate(self.sources):
+            columns = {f.name.lower(): kind_of(f.type) for f in source.schema.fields}
+            names = (source_table(at), *(changed_table(at, side) for side in (REMOVED, ADDED)))
+            found |= dict.fromkeys(names, columns)
+        return found
 
     def source_of(self, table: exp.Table) -> ViewSource | None:
         """The source that a table of the tree names; None for a common table expression."""

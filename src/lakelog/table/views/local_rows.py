@@ -8,8 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakelog.state.embedded_sql import quoted
 from lakelog.table.views.local_plan import ADDED, KEY_ALIAS, REMOVED, TOUCHED, changed_table, source_table
-from lakelog.table.views.local_state import NEW, OLD, RESULT_ROWS, VIEW_ROWS, LocalState, Rows, quoted
+from lakelog.table.views.local_state import NEW, OLD, RESULT_ROWS, VIEW_ROWS, LocalState, Rows
 
 _PLACE: Final = "rowid"
 """DuckDB's name for the place of a row."""

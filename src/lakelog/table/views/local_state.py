@@ -15,10 +15,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
+from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.table.views.local_functions import MACROS
+from lakelog.state.embedded_sql import CLOSED, INTERRUPTED, SETTINGS, duckdb_module, prepare, quoted
 from lakelog.table.views.local_plan import (
     ADDED,
     BRANCH,
@@ -32,16 +32,6 @@ _BATCH_ROWS: Final = 65_536
 _PART_ROWS: Final = 100_000
 _PART_BYTES: Final = 64 << 20
 """Limits of the rows that DuckDB gets at a time."""
-_SETTINGS: Final = {
-    "threads": "2",
-    "memory_limit": "1GB",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
-_CLOSED: Final = "SET enable_external_access = false"
-"""No access to files: the text of a query comes from the metadata of a table."""
-_INTERRUPTED: Final = "Query interrupted"
-"""What DuckDB raises in place of the exception of a signal handler, which Ctrl-C and the end of a service are."""
 VIEW_ROWS: Final = "view_rows"
 """The table of the rows that the view has."""
 RESULT_ROWS: Final = "result_rows"
@@ -54,12 +44,6 @@ _CHECKPOINT_ROWS: Final = 500_000
 """Number of changed rows after which the file is written anew where rows were deleted."""
 
 Rows = Iterable[pa.RecordBatch]
-
-
-def quoted(name: str) -> str:
-    """A name in the SQL of DuckDB."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
 
 
 def row_key(columns: Sequence[str], kinds: Mapping[str, str]) -> str:
@@ -90,16 +74,16 @@ class LocalState(ABC):
         self._plan, self._schema, self._sources = plan, view, tuple(sources)
         self._scratch = ScratchDirectory(root, "lakelog-view-")
         self._changed_rows = 0
-        settings = {**_SETTINGS, "temp_directory": f"{self._scratch.path}/spill"}
-        self._db = _engine().connect(":memory:", config=settings)
+        settings = {**SETTINGS, "temp_directory": f"{self._scratch.path}/spill"}
+        self._db = duckdb_module().connect(":memory:", config=settings)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             path = f"{self._scratch.path}/state.db".replace("'", "''")
             # the file ends with this object: nothing would read a log of it
             self._execute(f"ATTACH '{path}' AS state (RECOVERY_MODE no_wal_writes)")
             self._execute("USE state")
-            self._execute(_CLOSED)
-            _prepare(self._db, plan.zone)
+            self._execute(CLOSED)
+            prepare(self._db, plan.zone)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
                 for side in (REMOVED, ADDED):
@@ -239,10 +223,10 @@ class LocalState(ABC):
         try:
             return self._db.execute(statement)
         except RuntimeError as stopped:
-            if str(stopped) != _INTERRUPTED:
+            if str(stopped) != INTERRUPTED:
                 raise
             raise KeyboardInterrupt from stopped
-        except _engine().Error as failed:
+        except duckdb_module().Error as failed:
             said = str(failed).partition("\n")[0]
             raise InvalidRequest(f"the rows of the view cannot be computed: {said}") from failed
 
@@ -261,36 +245,13 @@ def parts_of(batches: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting, schema)
 
 
-def _engine() -> Any:
-    """The module of DuckDB. Raises NotInstalled."""
-    try:
-        import duckdb  # noqa: PLC0415 - an extra
-    except ImportError as missing:
-        raise NotInstalled("materialized views need DuckDB: pip install 'lakelog[views]'") from missing
-    return duckdb
-
-
-def _prepare(db: Any, zone: str) -> None:
-    """Sets the time zone of the view and makes the macros. Raises InvalidRequest for one that DuckDB does not know."""
-    escaped = zone.replace("'", "''")
-    try:
-        db.execute(f"SET TimeZone = '{escaped}'")
-    except _engine().Error as unknown:
-        raise InvalidRequest(
-            f"time zone '{zone}' of the view is not known to DuckDB: create the view in a session whose time zone has "
-            "a name, such as UTC or Europe/Paris"
-        ) from unknown
-    for macro in MACROS:
-        db.execute(macro)
-
-
 class EmptySources:
     """Tables ``source_0``, … without rows in memory, to ask for the columns of a query."""
 
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
-        self._db = _engine().connect(":memory:", config=_SETTINGS)
-        self._db.execute(_CLOSED)
-        _prepare(self._db, zone)
+        self._db = duckdb_module().connect(":memory:", config=SETTINGS)
+        self._db.execute(CLOSED)
+        prepare(self._db, zone)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")
@@ -299,7 +260,7 @@ class EmptySources:
         """DuckDB's types of the columns of a query. Raises UnsupportedFeature if DuckDB refuses it."""
         try:
             return tuple(str(row[1]).upper() for row in self._db.execute(f"DESCRIBE {query}").fetchall())
-        except _engine().Error as refused:
+        except duckdb_module().Error as refused:
             said = str(refused).partition("\n")[0]
             raise UnsupportedFeature(f"DuckDB cannot run the query: {said}") from refused
 
@@ -307,11 +268,6 @@ class EmptySources:
         """The columns of a query. Raises UnsupportedFeature if DuckDB refuses it."""
         try:
             return self._db.sql(query).to_arrow_table().schema
-        except _engine().Error as refused:
+        except duckdb_module().Error as refused:
             said = str(refused).partition("\n")[0]
             raise UnsupportedFeature(f"DuckDB cannot run the query: {said}") from refused
-
-
-def machine_zone() -> str:
-    """The name of the time zone of this machine. Raises NotInstalled without DuckDB."""
-    return str(_engine().connect(":memory:").execute("SELECT current_setting('TimeZone')").fetchone()[0])

@@ -8,8 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakelog.state.embedded_sql import quoted
 from lakelog.table.views.local_plan import ADDED, REMOVED, ROW_COUNT, SUMS, ByChanges, changed_table
-from lakelog.table.views.local_state import NEW, OLD, RESULT_ROWS, VIEW_ROWS, LocalState, Rows, parts_of, quoted
+from lakelog.table.views.local_state import NEW, OLD, RESULT_ROWS, VIEW_ROWS, LocalState, Rows, parts_of
 
 _BEFORE: Final = "rows_before"
 _CHANGED: Final = "changed_sums"

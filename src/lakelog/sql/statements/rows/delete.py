@@ -8,6 +8,7 @@ from typing import ClassVar
 from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
 from lakelog.sql.dml.views import viewed_table
+from lakelog.sql.query.names import check_expression
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, counts_row
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
@@ -44,6 +45,8 @@ class Delete(ParsedStatement, needs=Privilege.WRITE):
         if table is None:
             return session.engine.pass_through(self.source.text)
         identifier, schema = table
+        if self.condition is not None:
+            check_expression(self.condition, {self.table.alias: schema.field_names}, f"DELETE FROM {self.table.name}")
         if is_of_partitions(session, identifier, self.table, schema, self.condition):
             options = session.tables.canonical_options(self.table.options, "write")
             return counts_row(session.tables.delete(identifier, self.condition, options))

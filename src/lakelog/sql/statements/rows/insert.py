@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
@@ -18,8 +18,16 @@ from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, insert_result
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.syntax.fragments import DmlTarget, Place, qualified, read_defaults, read_fragment, with_values
-from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.fragments import (
+    DmlTarget,
+    Place,
+    qualified,
+    read_defaults,
+    read_fragment,
+    read_row_lengths,
+    with_values,
+)
+from lakelog.sql.syntax.source_text import SourceText, point_at
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 
@@ -48,6 +56,7 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
     by_name: bool = False
     evolves: bool = False
     defaults: tuple[Place, ...] = ()
+    row_lengths: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Insert | None:
@@ -90,7 +99,7 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
         first = cursor.peek()
         if first is None or not _at_query(cursor, 0):
             cursor.fail_expected("SELECT, VALUES or a list of columns")
-        script, defaults = cursor.source.script, read_defaults(cursor)
+        script, defaults, lengths = cursor.source.script, read_defaults(cursor), read_row_lengths(cursor)
         query = SourceText(script, first.start, cursor.source.end)
         if head.start > cursor.source.start:
             # WITH … INSERT: the text between its expressions and the query is blanked, so that all positions stay.
@@ -99,8 +108,9 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
             )
         return cls(
-            cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves, defaults
-        )
+            cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves, defaults,
+            lengths,
+        )  # fmt: skip
 
     def run(self, session: SessionContext) -> object:
         """Writes the rows and returns their counts; for a streaming query starts the write and returns it."""
@@ -119,6 +129,8 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
         if values:
             columns = _without(columns or schema.field_names, values)
         options = session.tables.canonical_options(self.options, "write")
+        if not self.by_name:
+            self._check_lengths(columns or schema.field_names)
         defaults = [default_sql(schema.field(name)) for name in columns or schema.field_names] if self.defaults else []
         query = with_values(self.query, self.defaults, defaults)
         plan = plan_query(session, query, deletes=schema.is_keyed and not self.overwrite)
@@ -167,6 +179,17 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
         else:
             plan = plan_query(session, self.query).with_prefix(source.script[source.start : self.query.start])
         return session.run_query(plan) if plan.reads_tables else session.engine.pass_through(source.text)
+
+    def _check_lengths(self, columns: Sequence[str]) -> None:
+        """Raises InvalidSchema for a row of VALUES with another number of values than the columns."""
+        wrong = next((length for length in self.row_lengths if length != len(columns)), None)
+        if wrong is not None:
+            text = (
+                f"a row of INSERT INTO {self.name} has {wrong} value{'s' * (wrong != 1)}, and there are "
+                f"{len(columns)} columns: {', '.join(columns)}. Name the columns that have a value: INSERT INTO "
+                f"{self.name} (…) VALUES …"
+            )
+            raise InvalidSchema(point_at(self.source.script, self.row_lengths[wrong], text))
 
     def _check_free(self, columns: tuple[str, ...], values: Mapping[str, str | None]) -> None:
         """Checks that a column has its value from PARTITION or from the query. Raises InvalidSchema for both."""

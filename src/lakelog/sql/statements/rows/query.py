@@ -16,8 +16,9 @@ class Query(ParsedStatement, needs=Privilege.READ):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Query:
-        """Checks the parentheses; the rest is read when it runs, because names are resolved only then."""
+        """Checks parentheses and commas; the rest is read when it runs, because names are resolved only then."""
         cursor.check_parentheses()
+        cursor.check_commas()
         return cls(cursor.source)
 
     def run(self, session: SessionContext) -> object:

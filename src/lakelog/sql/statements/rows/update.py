@@ -10,6 +10,7 @@ from lakelog.sql.dml.assignments import Path, cast_nested, own_values, read_assi
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
 from lakelog.sql.dml.views import viewed_table
+from lakelog.sql.query.names import check_expression
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
@@ -46,6 +47,8 @@ class Update(ParsedStatement, needs=Privilege.WRITE):
         if table is None:
             return session.engine.pass_through(self.source.text)
         identifier, schema = table
+        for text in (*self.values.values(), *([] if self.condition is None else [self.condition])):
+            check_expression(text, {self.table.alias: schema.field_names}, f"UPDATE {self.table.name}")
         texts = {c: qualified(v, self.table, None) for c, v in self.values.items()}
         values = own_values(schema, self.table, texts)
         condition = None if self.condition is None else qualified(self.condition, self.table, None)

@@ -1,6 +1,6 @@
 """Spark's SQL in the words of DuckDB: only what has the same results there.
 
-Everything else raises NeedsSpark, which says why; Spark then computes the rows of the view.
+Everything else raises NeedsSpark, which says why; Spark then computes the rows.
 """
 
 from __future__ import annotations
@@ -10,33 +10,45 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakelog.sql.views.local.expressions import Expressions
-from lakelog.sql.views.local.types import ANY, NULL, OTHER, Kind, NeedsSpark, kind_of, unified
-from lakelog.sql.views.query import ViewQuery, ViewSource
-from lakelog.table.views.local_plan import ADDED, REMOVED, TOUCHED, changed_table, source_table
+from lakelog.sql.embedded.casts import align
+from lakelog.sql.embedded.expressions import Expressions
+from lakelog.sql.embedded.types import ANY, NULL, OTHER, Kind, NeedsSpark, unified
 
 Relations = Mapping[str, Mapping[str, Kind]]
 """Alias of a relation → its columns, all in lower case."""
 
+
+class AnyColumns(dict[str, Kind]):
+    """The columns of a relation whose types depend on those that they are compared with."""
+
+    def __missing__(self, name: str) -> Kind:
+        return ANY
+
+
 _CLAUSES: Final = (
     "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "kind",
+    "limit", "offset",
 )  # fmt: skip
 """Parts of a SELECT with the same meaning in both."""
 _JOIN_PARTS: Final = ("this", "on", "kind", "side")
-_SET_PARTS: Final = ("with_", "this", "expression", "distinct", "order")
+_SET_PARTS: Final = ("with_", "this", "expression", "distinct", "order", "limit", "offset")
 
 
-def local_query(query: ViewQuery, tree: exp.Query) -> str:
-    """The text of a query over the sources for DuckDB; its columns have Spark's types. Raises NeedsSpark."""
-    return str(local_tree(query, tree).sql(dialect="duckdb", identify=True))
+def translated(tree: exp.Query, tables: Relations, short_decimals: bool = False) -> tuple[exp.Query, list[Kind]]:
+    """A query for DuckDB, and the types of its columns, which are Spark's. Raises NeedsSpark.
 
-
-def local_tree(query: ViewQuery, tree: exp.Query) -> exp.Query:
-    """As ``local_query``, before it is a text."""
+    All columns of the query name their relation; ``tables`` are the relations beside those of the query itself. With
+    ``short_decimals`` DuckDB computes decimals with 64 bits where it can, and the query fails for longer ones.
+    """
     copy = tree.copy()
-    kinds = _Queries(query.sources).kinds(copy, {}, {})
+    kinds = _Queries(tables, short_decimals).kinds(copy, {}, {})
     _cast_outputs(copy, kinds)
-    return copy
+    return copy, kinds
+
+
+def text_of(tree: exp.Query) -> str:
+    """The text of a translated query."""
+    return str(tree.sql(dialect="duckdb", identify=True))
 
 
 def _cast_outputs(tree: exp.Expr, kinds: Sequence[Kind]) -> None:
@@ -59,12 +71,8 @@ def _cast_outputs(tree: exp.Expr, kinds: Sequence[Kind]) -> None:
 class _Queries:
     """Checks and translates the queries of a tree; each from the inside out."""
 
-    def __init__(self, sources: Sequence[ViewSource]) -> None:
-        self._tables: dict[str, Mapping[str, Kind]] = {}
-        for at, source in enumerate(sources):
-            columns = {f.name.lower(): kind_of(f.type) for f in source.schema.fields}
-            names = (source_table(at), *(changed_table(at, side) for side in (REMOVED, ADDED)))
-            self._tables |= dict.fromkeys(names, columns)
+    def __init__(self, tables: Relations, short_decimals: bool) -> None:
+        self._tables, self._short = tables, short_decimals
 
     def kinds(self, tree: exp.Expr, outer: Relations, common: Relations) -> list[Kind]:
         """The types of the columns of a query. ``outer`` are relations around it, ``common`` are WITH's."""
@@ -99,6 +107,10 @@ class _Queries:
         _check_parts(tree, _SET_PARTS)
         sides = [self.kinds(side, outer, common) for side in (tree.this, tree.expression)]
         result = [unified(pair, tree.key) for pair in zip(*sides, strict=True)]
+        order = tree.args.get("order")
+        for part in [] if order is None else order.expressions:
+            if not isinstance(part.this, exp.Column | exp.Literal):
+                raise NeedsSpark(f"an order of a {tree.key} by an expression")
         if any(kinds != result for kinds in sides):
             for side in (tree.this, tree.expression):
                 _cast_outputs(side, result)
@@ -114,20 +126,39 @@ class _Queries:
         for relation in [*([] if start is None else [start.this]), *(join.this for join in joins)]:
             near[relation.alias_or_name.lower()] = self._relation(relation, outer, common)
         seen = {**outer, **near}
-        expressions = Expressions(seen, lambda tree: self.kinds(tree, seen, common))
+        expressions = Expressions(seen, lambda tree: self.kinds(tree, seen, common), self._short)
         for join in joins:
             _check_parts(join, _JOIN_PARTS)
             self._visit(expressions, join.args.get("on"))
         for name in ("where", "having", "qualify"):
             result = select.args.get(name)
             self._visit(expressions, None if result is None else result.this)
-        group = select.args.get("group")
+        group, order = select.args.get("group"), select.args.get("order")
         if group is not None:
             _check_parts(group, ("expressions",))
-        for clause in (group, select.args.get("order")):
-            for part in [] if clause is None else list(clause.expressions):
+            for part in list(group.expressions):
+                if not _is_place(part):
+                    expressions.kind(part)
+        kinds = [expressions.kind(part.unalias()) for part in select.selects]
+        expressions.outputs = dict(zip((p.alias_or_name.lower() for p in select.selects), kinds, strict=True))
+        for part in [] if order is None else list(order.expressions):
+            if not _is_place(part.this):
                 expressions.kind(part)
-        return [expressions.kind(part.unalias()) for part in select.selects]
+        return kinds
+
+    def _values(self, values: exp.Values, outer: Relations) -> Mapping[str, Kind]:
+        """The columns of VALUES, whose rows have one type in each column."""
+        alias = values.args.get("alias")
+        names = [name.name for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        for row in values.expressions:
+            if not isinstance(row, exp.Tuple) or len(row.expressions) != len(names):
+                raise NeedsSpark("VALUES without names of its columns")
+        expressions = Expressions(outer, lambda tree: self.kinds(tree, outer, {}), self._short)
+        found = dict[str, Kind]()
+        for at, name in enumerate(names):
+            parts = [expressions.part(row.expressions[at]) for row in values.expressions]
+            found[name.lower()] = align(parts, "values")
+        return found
 
     @staticmethod
     def _visit(expressions: Expressions, node: exp.Expr | None) -> None:
@@ -137,23 +168,21 @@ class _Queries:
     def _relation(self, relation: exp.Expr, outer: Relations, common: Relations) -> Mapping[str, Kind]:
         if isinstance(relation, exp.Subquery):
             return self._named(relation, outer, common)
+        if isinstance(relation, exp.Values):
+            return self._values(relation, outer)
         if not isinstance(relation, exp.Table):
             raise NeedsSpark(relation.key)
         _check_parts(relation, ("this", "alias"))
         name = relation.name
-        if name == TOUCHED:
-            return _AnyColumns()
         known = common.get(name.lower()) or self._tables.get(name)
         if known is None:
             raise NeedsSpark(f"relation {name}")
         return known
 
 
-class _AnyColumns(dict[str, Kind]):
-    """The columns of the touched keys, which have the types of the view's key."""
-
-    def __missing__(self, name: str) -> Kind:
-        return ANY
+def _is_place(node: exp.Expr) -> bool:
+    """Returns whether a part of GROUP BY or ORDER BY is the number of a column, which stays as it is."""
+    return isinstance(node, exp.Literal) and node.is_int
 
 
 def _check_parts(node: exp.Expr, known: Sequence[str]) -> None:
@@ -162,4 +191,4 @@ def _check_parts(node: exp.Expr, known: Sequence[str]) -> None:
             raise NeedsSpark(f"{part} of {node.key}")
 
 
-__all__ = ["NeedsSpark", "local_query", "local_tree"]
+__all__ = ["NeedsSpark", "text_of", "translated"]

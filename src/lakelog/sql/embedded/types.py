@@ -1,38 +1,64 @@
-"""Spark's types of the values in a view's query, and its rules for values of different types (ANSI)."""
+"""Spark's types of the values in a query, and its rules for values of different types (ANSI)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 
-from lakelog.paimon.types.types import AtomicType, DataType
+from lakelog.paimon.types.types import AtomicType, DataType, RowType
 
 WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 """From the narrowest to the widest."""
 _DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _MOST_DIGITS: Final = 38
+_KEPT_SCALE: Final = 6
+"""Digits behind the point that Spark keeps in a DECIMAL that is too long."""
 _EXACT_DIGITS: Final = 15
 """Decimals with so many digits have one nearest DOUBLE in any engine."""
 _MICROS: Final = 6
 _ROOTS: Final = {"VARCHAR": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_NTZ"}
 _PLAIN: Final = ("BOOLEAN", *WHOLE, "FLOAT", "DOUBLE", "DATE", "BINARY", "VARBINARY")
+_ARROW: Final = {
+    "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.string(), "BINARY": pa.binary(), "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"), "TIMESTAMP_NTZ": pa.timestamp("us"), "NULL": pa.null(),
+}  # fmt: skip
 _DUCKDB: Final = {"STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP", "BINARY": "BLOB"}
 
 
+@lru_cache(maxsize=512)
+def _built(text: str) -> exp.DataType:
+    """A type of DuckDB; the parser of a type takes longer than that of a small query."""
+    return exp.DataType.build(text, dialect="duckdb")
+
+
 class NeedsSpark(Exception):
-    """A query has a part whose meaning DuckDB may not share; the text says which."""
+    """A statement has a part whose meaning this process may not share; the text says which.
+
+    ``fault`` is what is wrong with the statement if there is no Spark to understand it.
+    """
+
+    def __init__(self, why: str = "", fault: str = "") -> None:
+        super().__init__(why)
+        self.fault = fault
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A type in Spark's words. OTHER is one that is only passed on, ANY that of a key that changes touch."""
+    """A type in Spark's words. OTHER is one that is only passed on, ANY that of a key that changes touch.
+
+    ``parts`` are the fields of a struct by their name in lower case.
+    """
 
     root: str
     digits: int = 0
     scale: int = 0
+    parts: Mapping[str, Kind] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         return f"DECIMAL({self.digits},{self.scale})" if self.root == "DECIMAL" else self.root
@@ -44,7 +70,7 @@ class Kind:
     @property
     def duckdb(self) -> exp.DataType:
         """The type in DuckDB."""
-        return exp.DataType.build(_DUCKDB.get(self.root, str(self)), dialect="duckdb")
+        return _built(_DUCKDB.get(self.root, str(self))).copy()
 
     @property
     def decimal(self) -> Kind:
@@ -67,6 +93,8 @@ OTHER: Final = Kind("OTHER")
 
 def kind_of(type_: DataType) -> Kind:
     """The kind of a column of a table. Spark compares a CHAR without the spaces at its end: it is only passed on."""
+    if isinstance(type_, RowType):
+        return Kind("OTHER", parts={f.name.lower(): kind_of(f.type) for f in type_.fields})
     if not isinstance(type_, AtomicType):
         return OTHER
     if type_.root == "DECIMAL":
@@ -80,17 +108,21 @@ def kind_of(type_: DataType) -> Kind:
 
 
 def decimal(digits: int, scale: int) -> Kind:
-    """A DECIMAL. Raises NeedsSpark if Spark would take digits behind the point away."""
+    """A DECIMAL of this size in Spark. Raises NeedsSpark if Spark would take digits behind the point away."""
     if digits > _MOST_DIGITS:
-        raise NeedsSpark("a decimal of more than 38 digits")
+        if scale > _KEPT_SCALE:
+            raise NeedsSpark("a decimal of more than 38 digits")
+        digits = _MOST_DIGITS
     return Kind("DECIMAL", digits, scale)
 
 
 def wider(one: Kind, other: Kind) -> Kind:
-    """The DECIMAL that holds all values of two. Raises NeedsSpark."""
+    """The DECIMAL that two are compared as."""
     one, other = one.decimal, other.decimal
     scale = max(one.scale, other.scale)
-    return decimal(max(one.digits - one.scale, other.digits - other.scale) + scale, scale)
+    digits = max(one.digits - one.scale, other.digits - other.scale) + scale
+    more = max(0, digits - _MOST_DIGITS)  # digits behind the point give way to those before it
+    return Kind("DECIMAL", digits - more, max(0, scale - more))
 
 
 def literal_kind(text: str) -> Kind:
@@ -154,5 +186,26 @@ def arithmetic_kind(node: exp.Expr, one: Kind, other: Kind) -> Kind:
     one, other = one.decimal, other.decimal
     if isinstance(node, exp.Mul):
         return decimal(one.digits + other.digits + 1, one.scale + other.scale)
-    result = wider(one, other)
-    return decimal(result.digits + 1, result.scale)
+    scale = max(one.scale, other.scale)
+    return decimal(max(one.digits - one.scale, other.digits - other.scale) + scale + 1, scale)
+
+
+def quotient_kind(one: Kind, other: Kind) -> Kind:
+    """Spark's type of a quotient of two DECIMALs."""
+    scale = max(_KEPT_SCALE, one.scale + other.digits + 1)
+    whole = one.digits - one.scale + other.scale
+    if whole + scale <= _MOST_DIGITS:
+        return Kind("DECIMAL", whole + scale, scale)
+    return Kind("DECIMAL", _MOST_DIGITS, max(_MOST_DIGITS - whole, min(scale, _KEPT_SCALE)))
+
+
+def arrow_type(kind: Kind) -> pa.DataType | None:
+    """The Arrow type of a value; None for one that is only passed on."""
+    return pa.decimal128(kind.digits, kind.scale) if kind.root == "DECIMAL" else _ARROW.get(kind.root)
+
+
+def sqlglot_type(kind: Kind) -> exp.DataType:
+    """The type for the resolution of names; UNKNOWN for one that is only passed on."""
+    names = {"STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP", "BINARY": "BLOB"}
+    name = names.get(kind.root, str(kind))
+    return _built("UNKNOWN" if kind in (OTHER, NULL, ANY) else name).copy()

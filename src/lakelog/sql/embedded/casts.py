@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from lakelog.sql.views.local.types import (
+from lakelog.sql.embedded.types import (
     ANY,
+    BIGINT,
     DATE,
     DOUBLE,
     NULL,
@@ -24,10 +25,12 @@ from lakelog.sql.views.local.types import (
     decimal,
     unified,
 )  # fmt: skip
-from lakelog.table.views.local_functions import AVERAGE, INSTANT
+from lakelog.state.spark_functions import AVERAGE, INSTANT
 
 TIMES: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 _ISO: Final = re.compile(r"[1-9]\d{3}-\d\d-\d\d(?:[ T]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,6})?)?)?")
+_WHOLE_TEXT: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER_TEXT: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|(?i:nan|[+-]?infinity)")
 _ISO_DATE: Final = 10
 _LONG: Final = 19
 """Digits from which DuckDB computes a DECIMAL with 128 bits."""
@@ -116,11 +119,27 @@ def align(parts: Sequence[Part], what: str, in_pairs: bool = False) -> Kind:
                 node.replace(place)
                 place.set("this", as_time(node, kind, goal))
         return goal
+    if texts and all(kind.is_number for kind in kinds - {STRING}):
+        return _as_numbers(parts, what)
     if in_pairs and len(kinds) > 2 and {kind.root for kind in kinds} & {"FLOAT", "DOUBLE"}:
         raise NeedsSpark(f"{what} of {', '.join(sorted(map(str, kinds)))}")
     goal = unified([part.kind for part in parts if part.kind != ANY], what)
     for node, kind in parts:
         if kind not in (NULL, ANY, goal):
+            cast_in_place(node, goal)
+    return goal
+
+
+def _as_numbers(parts: Sequence[Part], what: str) -> Kind:
+    """Numbers and texts in the query that are numbers: BIGINT, or DOUBLE if one of the others is none."""
+    numbers = unified([part.kind for part in parts if part.kind != STRING], what)
+    goal, pattern = (BIGINT, _WHOLE_TEXT) if numbers.root in WHOLE else (DOUBLE, _NUMBER_TEXT)
+    for node, kind in parts:
+        if kind == STRING and not (isinstance(node, exp.Literal) and pattern.fullmatch(node.name.strip())):
+            raise NeedsSpark(f"{what} of STRING and {numbers}")
+        if kind not in (NULL, goal):
+            if kind != STRING:
+                check_cast(kind, goal)
             cast_in_place(node, goal)
     return goal
 
@@ -144,15 +163,20 @@ def check_cast(kind: Kind, goal: Kind) -> None:
     if goal == DOUBLE:
         check_exact(kind)
     same = {
-        "STRING": (*WHOLE, "STRING", "DATE", "BOOLEAN"),
+        "STRING": (*WHOLE, "STRING", "DATE", "BOOLEAN", "DECIMAL"),
         "DOUBLE": (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL"),
         "FLOAT": ("FLOAT",),
         "DECIMAL": (*WHOLE, "DECIMAL"),
         "BOOLEAN": ("BOOLEAN",),
-        **dict.fromkeys(WHOLE, WHOLE),
+        **dict.fromkeys(WHOLE, (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
     }
     if kind.root not in same.get(goal.root, ()):
         raise NeedsSpark(f"a cast of {kind} to {goal}")
+
+
+def is_number_text(text: str) -> bool:
+    """Returns whether a text in a query is a DOUBLE for both engines."""
+    return _NUMBER_TEXT.fullmatch(text.strip()) is not None
 
 
 def decimal_average(node: exp.Avg, kind: Kind) -> Kind:

@@ -1,0 +1,200 @@
+"""Queries in this process: the text of a plan in the words of DuckDB, over the reads of its tables."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from lakelog.errors import InvalidRequest
+from lakelog.paimon.types.arrow import type_from_arrow
+from lakelog.paimon.types.types import DataType
+from lakelog.sql.embedded.database import EmbeddedDatabase
+from lakelog.sql.embedded.labels import label_of
+from lakelog.sql.embedded.queries import Relations, text_of, translated
+from lakelog.sql.embedded.relations import Relation, RowStream, relation_of
+from lakelog.sql.embedded.types import NULL, STRING, Kind, NeedsSpark, arrow_type, sqlglot_type
+from lakelog.sql.runtime.ports import Tables
+from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.source_text import point_at
+from lakelog.state.embedded_sql import INTERRUPTED, duckdb_module, quoted
+from lakelog.state.spark_functions import NEEDS_SPARK
+
+
+@dataclass(frozen=True)
+class LocalSelect:
+    """A query that this process runs.
+
+    ``text`` is in the words of DuckDB, with decimals of 64 bits where they may be enough. ``names`` and ``kinds`` are
+    of its columns. ``relations`` are the reads of tables. ``tree`` is the query with all names resolved, and ``types``
+    are those of the columns of its tables.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    relations: tuple[Relation, ...]
+    tree: exp.Query
+    types: Relations
+
+    @property
+    def size(self) -> int:
+        """Bytes of the data files that the query reads."""
+        return sum(relation.size for relation in self.relations)
+
+    def columns(self, allow_null: bool) -> list[tuple[str, DataType]]:
+        """(name, type) of the columns. Raises NeedsSpark for values of a nested type, and for NULL alone."""
+        found = []
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            type_ = arrow_type(STRING if kind == NULL and allow_null else kind)
+            if type_ is None or kind == NULL and not allow_null:
+                raise NeedsSpark(f"the type of column '{name}'")
+            found.append((name, type_from_arrow(type_)))
+        return found
+
+    def explained(self, database: EmbeddedDatabase) -> str:
+        """The engine and why, what it reads, and DuckDB's plan."""
+        reads = [f"  {relation.explained}" for relation in self.relations]
+        plan = self._run(database, f"EXPLAIN {self.text}").column(1)[0].as_py()
+        why = "DuckDB in this process: each part of the query has Spark's values and types there"
+        return "\n".join(["== Engine ==", why, "", "== Reads ==", *reads, "", "== DuckDB ==", plan])
+
+    def rows(self, database: EmbeddedDatabase) -> pa.Table:
+        """The rows, with Spark's types.
+
+        Raises InvalidRequest for an error of a value, NeedsSpark for a value that only Spark computes, and the errors
+        of the reads.
+        """
+        try:
+            found = self._run(database, self.text)
+        except InvalidRequest:
+            found = self._run(
+                database, text_of(translated(self.tree, self.types)[0])
+            )  # a decimal may have been too long
+        columns = [_typed(column, kind) for column, kind in zip(found.columns, self.kinds, strict=True)]
+        return pa.Table.from_arrays(columns, names=list(self.names))
+
+    def _run(self, database: EmbeddedDatabase, text: str) -> pa.Table:
+        streams = {name: stream for relation in self.relations for name, stream in relation.streams.items()}
+        directories = {relation.directory for relation in self.relations if relation.directory}
+        with contextlib.closing(database.cursor(directories)) as db:
+            for name, stream in streams.items():
+                db.register(name, stream)
+            for relation in self.relations:
+                db.execute(f"CREATE TEMP VIEW {quoted(relation.name)} AS {relation.select}")
+            return _fetched(db, text, list(streams.values()))
+
+
+def local_select(plan: QueryPlan, tables: Tables) -> LocalSelect:
+    """Prepares a query. Raises NeedsSpark, which says why, InvalidRequest for a name that no relation has."""
+    if plan.lookups:
+        raise NeedsSpark("a lookup join")
+    if plan.persistent:
+        raise NeedsSpark("a view")
+    tree = _parsed(plan)
+    relations = []
+    for source in plan.sources:
+        table = tables.open(source.table).with_hints(source.options)
+        if table.streams_log:
+            raise NeedsSpark("a streaming read of the log")
+        relations.append(relation_of(source, table))
+    kinds: dict[str, Mapping[str, Kind]] = {relation.name.lower(): relation.kinds for relation in relations}
+    spelled = {f.name.lower(): f.name for relation in relations for f in relation.fields}
+    labels = _with_labels(tree)
+    tree = _resolved(tree, kinds)
+    there, found = translated(tree, kinds, short_decimals=True)
+    names = (part.alias_or_name.lower() for part in tree.selects)
+    return LocalSelect(
+        text_of(there),
+        tuple(labels.get(name) or spelled.get(name) or name for name in names),
+        tuple(found),
+        tuple(relations),
+        tree,
+        kinds,
+    )
+
+
+def _parsed(plan: QueryPlan) -> exp.Query:
+    """The tree of a plan. Raises NeedsSpark for other statements, and for text that only Spark can parse."""
+    try:
+        tree = sqlglot.parse_one(plan.text, dialect="spark")
+    except (SqlglotError, RecursionError) as failed:
+        fault = plan.syntax_error or point_at(
+            plan.text, _place_of(plan.text, failed), "this query cannot be parsed from here"
+        )
+        raise NeedsSpark("a text that cannot be parsed here", fault) from failed
+    if not isinstance(tree, exp.Query):
+        raise NeedsSpark(f"{tree.key.upper()}")
+    return tree
+
+
+def _place_of(text: str, failed: Exception) -> int:
+    """The position at which a text cannot be parsed."""
+    problem = failed.errors[0] if isinstance(failed, ParseError) and failed.errors else {}
+    if not problem.get("line"):
+        return 0
+    before = sum(len(line) + 1 for line in text.split("\n")[: int(problem["line"]) - 1])
+    return max(before + int(problem["col"]) - len(problem.get("highlight") or ""), 0)
+
+
+def _with_labels(tree: exp.Query) -> dict[str, str]:
+    """Gives the columns of the result without a name Spark's; returns names in lower case → as they are written."""
+    first: exp.Expr = tree
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    labels: dict[str, str] = {}
+    for part in list(first.selects) if isinstance(first, exp.Select) else []:
+        if part.is_star:
+            continue
+        name = part.alias or label_of(part)
+        labels.setdefault(name.lower(), name)
+        if not part.alias and not isinstance(part, exp.Column):
+            part.replace(exp.alias_(part.copy(), name, quoted=True))
+    return labels
+
+
+def _resolved(tree: exp.Query, kinds: Relations) -> exp.Query:
+    schema: dict[str, object] = {
+        name: {c: sqlglot_type(kind) for c, kind in columns.items()} for name, columns in kinds.items()
+    }
+    try:
+        found = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
+    except SqlglotError as why:
+        raise InvalidRequest(f"the query cannot be resolved: {str(why).partition(chr(10))[0]}") from why
+    assert isinstance(found, exp.Query)
+    return found
+
+
+def _fetched(db: Any, text: str, streams: Sequence[RowStream]) -> pa.Table:
+    try:
+        rows: pa.Table = db.sql(text).to_arrow_table()
+        return rows
+    except RuntimeError as stopped:
+        _raise_read_error(streams)
+        if str(stopped) != INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from stopped
+    except duckdb_module().Error as failed:
+        _raise_read_error(streams)
+        said = str(failed).partition("\n")[0]
+        if NEEDS_SPARK in said:
+            raise NeedsSpark(said.partition(NEEDS_SPARK)[2]) from failed
+        raise InvalidRequest(f"the query failed: {said}") from failed
+
+
+def _raise_read_error(streams: Sequence[RowStream]) -> None:
+    for stream in streams:
+        if stream.error is not None:
+            raise stream.error
+
+
+def _typed(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
+    goal = arrow_type(kind)
+    return column if goal is None or column.type == goal else column.cast(goal)
