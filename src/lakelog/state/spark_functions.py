@@ -19,6 +19,7 @@ UPPER: Final = "lakelog_upper"
 NEEDS_SPARK: Final = "lakelog needs Spark for "
 """Start of the message of an error for a value that only Spark computes."""
 
+_UNITS: Final = "lakelog_units"
 _LIMIT: Final = "CAST(85000000000000000000000000000000000000 AS HUGEINT)"
 """Half of the largest number of 128 bits."""
 
@@ -49,11 +50,13 @@ MACROS: Final = (
     "VARCHAR), '.', '') AS HUGEINT) + sign(total) * CAST(number AS HUGEINT)) // (2 * CAST(number AS HUGEINT)) AS "
     "DECIMAL(38, 0)) * unit END",
     # the quotient as a number of units, rounded half up; `up` and `down` are the powers of ten between the scales
-    f"CREATE MACRO {DECIMAL_QUOTIENT}(a, b, up, down, unit) AS (SELECT CASE WHEN n IS NULL OR d IS NULL THEN NULL "
+    f"CREATE MACRO {_UNITS}(n, d, up, down) AS CASE WHEN n IS NULL OR d IS NULL THEN NULL "
     f"WHEN d = 0 THEN {_failure('division by zero')} "
     f"WHEN abs(n) > {_LIMIT} // up OR abs(d) > {_LIMIT} // down // 2 THEN {_failure('a long quotient', True)} "
-    "ELSE CAST(sign(n) * sign(d) * ((2 * abs(n) * up + abs(d) * down) // (2 * abs(d) * down)) AS DECIMAL(38, 0)) "
-    f"* unit END FROM (SELECT {_unscaled('a')} AS n, {_unscaled('b')} AS d))",
+    "ELSE CAST(sign(n) * sign(d) * ((2 * abs(n) * up + abs(d) * down) // (2 * abs(d) * down)) AS DECIMAL(38, 0)) END",
+    # no subquery: a count(*) as an argument would count its rows
+    f"CREATE MACRO {DECIMAL_QUOTIENT}(a, b, up, down, unit) AS "
+    f"{_UNITS}({_unscaled('a')}, {_unscaled('b')}, up, down) * unit",
     f"CREATE MACRO {WHOLE_QUOTIENT}(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL "
     f"WHEN b = 0 THEN {_failure('division by zero')} ELSE a // b END",
     f"CREATE MACRO {REMAINDER}(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL "

@@ -64,8 +64,10 @@ def _cast_outputs(tree: exp.Expr, kinds: Sequence[Kind]) -> None:
             if kind in (NULL, ANY) or (isinstance(inner, exp.Column) and isinstance(tree.parent, type(None))):
                 continue
             if kind != OTHER:
-                name = part.alias_or_name
-                part.replace(exp.alias_(exp.Cast(this=inner.copy(), to=kind.duckdb), name, quoted=True))
+                name, value = part.alias_or_name, inner.copy()
+                if isinstance(value, exp.Subquery):
+                    value.set("alias", None)
+                part.replace(exp.alias_(exp.Cast(this=value, to=kind.duckdb), name, quoted=True))
 
 
 class _Queries:
