@@ -48,7 +48,6 @@ SMALL_ROOMS = {
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
     "sql/ddl": "shared by statements and procedures, which are strangers",
     "sql/local": "SQL without Spark, a stranger of the statements",
-    "state": "its own layer between table and filestore",
 }
 """Folders with fewer than three files, each with the reason."""
 LARGE_ROOMS = {

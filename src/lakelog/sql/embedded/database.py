@@ -44,12 +44,12 @@ class EmbeddedDatabase:
     def _opened(self, zone: str | None) -> tuple[Any, ScratchDirectory]:
         module = duckdb_module()
         scratch = ScratchDirectory(tempfile.gettempdir(), "lakelog-sql-")
-        own = {
+        limits = {
             "memory_limit": _MEMORY,
             "threads": str(os.cpu_count() or 1),
             "temp_directory": f"{scratch.path}/spill",
         }
-        db = module.connect(":memory:", config={**SETTINGS, **own})
+        db = module.connect(":memory:", config={**SETTINGS, **limits})
         names = ", ".join("'" + path.replace("'", "''") + "'" for path in sorted(self._directories))
         db.execute(f"SET allowed_directories = [{names}]")
         db.execute(CLOSED)

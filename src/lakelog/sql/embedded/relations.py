@@ -77,8 +77,8 @@ class Relation:
     @property
     def kinds(self) -> dict[str, Kind]:
         """Column in lower case → its type."""
-        found = {f.name.lower(): kind_of(f.type) for f in self.fields}
-        return {**found, COUNTED: BIGINT} if self.is_counted else found
+        result = {f.name.lower(): kind_of(f.type) for f in self.fields}
+        return {**result, COUNTED: BIGINT} if self.is_counted else result
 
 
 def relation_of(source: Source, table: DynamicTable) -> Relation:
@@ -102,9 +102,9 @@ def relation_of(source: Source, table: DynamicTable) -> Relation:
 
 def _explained(source: Source, scan: TableScan) -> str:
     names = ", ".join(scan.schema.names)
-    found = f"{source.table}: columns {names}"
-    found += "" if source.filter is None else f"; filter {source.filter}"
-    return found + ("" if source.limit is None else f"; limit {source.limit}")
+    result = f"{source.table}: columns {names}"
+    result += "" if source.filter is None else f"; filter {source.filter}"
+    return result + ("" if source.limit is None else f"; limit {source.limit}")
 
 
 def _of_splits(relation: Relation, scan: Scan, splits: Sequence[Split]) -> list[str]:
@@ -117,11 +117,11 @@ def _of_splits(relation: Relation, scan: Scan, splits: Sequence[Split]) -> list[
     root = scan.table.io.absolute(scan.table.path).removeprefix("file://")
     for split in splits:
         plan = pick_native([split], scan.schema.names, store.schemas, store.paths) if is_local else None
-        found = [(sources, f) for sources, of in plan.files.items() for f in of] if plan is not None else []
-        if plan is None or plan.rest or not found or not all(_is_plain(relation, s, f) for s, f in found):
+        result = [(sources, f) for sources, of in plan.files.items() for f in of] if plan is not None else []
+        if plan is None or plan.rest or not result or not all(_is_plain(relation, s, f) for s, f in result):
             rest.append(split)
             continue
-        for sources, native in found:
+        for sources, native in result:
             files.setdefault(sources, []).append(native)
     parts = []
     for sources, natives in files.items():

@@ -51,13 +51,13 @@ class LocalSelect:
 
     def columns(self, allow_null: bool) -> list[tuple[str, DataType]]:
         """(name, type) of the columns. Raises NeedsSpark for values of a nested type, and for NULL alone."""
-        found = []
+        answer = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             type_ = arrow_type(STRING if kind == NULL and allow_null else kind)
             if type_ is None or kind == NULL and not allow_null:
                 raise NeedsSpark(f"the type of column '{name}'")
-            found.append((name, type_from_arrow(type_)))
-        return found
+            answer.append((name, type_from_arrow(type_)))
+        return answer
 
     def explained(self, database: EmbeddedDatabase) -> str:
         """The engine and why, what it reads, and DuckDB's plan."""
@@ -73,12 +73,12 @@ class LocalSelect:
         of the reads.
         """
         try:
-            found = self._run(database, self.text)
+            answer = self._run(database, self.text)
         except InvalidRequest:
-            found = self._run(
+            answer = self._run(
                 database, text_of(translated(self.tree, self.types)[0])
             )  # a decimal may have been too long
-        columns = [_typed(column, kind) for column, kind in zip(found.columns, self.kinds, strict=True)]
+        columns = [_typed(column, kind) for column, kind in zip(answer.columns, self.kinds, strict=True)]
         return pa.Table.from_arrays(columns, names=list(self.names))
 
     def _run(self, database: EmbeddedDatabase, text: str) -> pa.Table:
@@ -109,12 +109,12 @@ def local_select(plan: QueryPlan, tables: Tables) -> LocalSelect:
     spelled = {f.name.lower(): f.name for relation in relations for f in relation.fields}
     labels = _with_labels(tree)
     tree = _resolved(tree, kinds)
-    there, found = translated(tree, kinds, short_decimals=True)
+    there, answer = translated(tree, kinds, short_decimals=True)
     names = (part.alias_or_name.lower() for part in tree.selects)
     return LocalSelect(
         text_of(there),
         tuple(labels.get(name) or spelled.get(name) or name for name in names),
-        tuple(found),
+        tuple(answer),
         tuple(relations),
         tree,
         kinds,
@@ -165,11 +165,11 @@ def _resolved(tree: exp.Query, kinds: Relations) -> exp.Query:
         name: {c: sqlglot_type(kind) for c, kind in columns.items()} for name, columns in kinds.items()
     }
     try:
-        found = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
+        answer = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
     except SqlglotError as why:
         raise InvalidRequest(f"the query cannot be resolved: {str(why).partition(chr(10))[0]}") from why
-    assert isinstance(found, exp.Query)
-    return found
+    assert isinstance(answer, exp.Query)
+    return answer
 
 
 def _fetched(db: Any, text: str, streams: Sequence[RowStream]) -> pa.Table:

@@ -8,17 +8,17 @@ from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.sql.embedded.types import NeedsSpark
 
 
-def stored(rows: pa.Table, wanted: pa.Schema, table: str) -> pa.Table:
+def stored(rows: pa.Table, schema: pa.Schema, table: str) -> pa.Table:
     """The rows with the types of a table's columns, by position.
 
     Raises InvalidSchema for another number of columns, InvalidRequest for a value that does not fit, NeedsSpark for a
     type that only Spark converts.
     """
-    if rows.num_columns != len(wanted):
-        names = ", ".join(wanted.names)
-        raise InvalidSchema(f"the query has {rows.num_columns} columns, and table {table} takes {len(wanted)}: {names}")
-    columns = [_stored(column, field, table) for column, field in zip(rows.columns, wanted, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(list(wanted)))
+    if rows.num_columns != len(schema):
+        names = ", ".join(schema.names)
+        raise InvalidSchema(f"the query has {rows.num_columns} columns, and table {table} takes {len(schema)}: {names}")
+    columns = [_stored(column, field, table) for column, field in zip(rows.columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _stored(column: pa.ChunkedArray, field: pa.Field, table: str) -> pa.ChunkedArray:

@@ -71,11 +71,11 @@ def check_expression(text: str, relations: Mapping[str, Iterable[str] | None], s
         return
     all_columns = {name: spelled for columns in known.values() for name, spelled in (columns or {}).items()}
     for column in tree.find_all(exp.Column):
-        found = _unknown_part(column, known, all_columns)
-        if found is not None:
+        result = _unknown_part(column, known, all_columns)
+        if result is not None:
             is_text = len(column.parts) == 1 and not column.this.quoted
             quotes = f". Write a text in quotes: '{column.name}'" if is_text else ""
-            raise InvalidSchema(f"{statement}: there is no {found.text(known)}{quotes}")
+            raise InvalidSchema(f"{statement}: there is no {result.text(known)}{quotes}")
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ class _Names:
     def _check(self, column: exp.Column, relations: Mapping[str, Columns | None], all_columns: Columns) -> None:
         if self._query.start_of(column.parts[0]) is None:
             return
-        found = _unknown_part(column, relations, all_columns)
-        if found is not None:
-            script, start = self._query.source.script, self._query.start_of(found.node) or 0
-            raise InvalidSchema(point_at(script, start, f"the query has no {found.text(relations)}"))
+        result = _unknown_part(column, relations, all_columns)
+        if result is not None:
+            script, start = self._query.source.script, self._query.start_of(result.node) or 0
+            raise InvalidSchema(point_at(script, start, f"the query has no {result.text(relations)}"))
 
     def _columns_of(self, source: object) -> Columns | None:
         """The columns of a relation in lower case; None if they are not known."""
@@ -177,33 +177,33 @@ class _Names:
             return self._outputs_of(scope.set_operation_scopes[0]) if scope.set_operation_scopes else None
         if not isinstance(scope.expression, exp.Select):
             return None
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for part in scope.expression.selects:
             if part.is_star:
                 for _, source in scope.selected_sources.values():
                     columns = self._columns_of(source)
                     if columns is None:
                         return None
-                    found |= columns
+                    result |= columns
             elif isinstance(part, exp.Alias | exp.Column):
-                found[part.alias_or_name.lower()] = part.alias_or_name
+                result[part.alias_or_name.lower()] = part.alias_or_name
             else:
                 return None  # a name that Spark makes
-        return found
+        return result
 
 
 def _relations_of(scope: Scope) -> dict[str, object]:
     """The relations of a SELECT by alias, also those of semi joins, whose columns only its condition names."""
-    found: dict[str, object] = {alias: source for alias, (_, source) in scope.selected_sources.items()}
+    result: dict[str, object] = {alias: source for alias, (_, source) in scope.selected_sources.items()}
     for join in scope.expression.args.get("joins") or ():
-        found.setdefault(join.this.alias_or_name, scope.sources.get(join.this.alias_or_name))
-    return found
+        result.setdefault(join.this.alias_or_name, scope.sources.get(join.this.alias_or_name))
+    return result
 
 
 def _scopes_around(scope: Scope) -> list[Scope]:
     """A scope and those whose columns its query may name, too."""
-    found, here = [scope], scope
+    result, here = [scope], scope
     while here.parent is not None:
         here = here.parent
-        found.append(here)
-    return found
+        result.append(here)
+    return result
