@@ -58,7 +58,7 @@ def difference(lake: Lake, spark: SparkSession, query: str) -> str | None:
     if _types(here) != _types(there):
         return f"{query}: types {_types(here)}, Spark: {_types(there)}"
     ours, theirs = _answer(here), _answer(there)
-    return "" if ours == theirs else f"{query}: {list((ours - theirs))[:3]}, Spark: {list((theirs - ours))[:3]}"
+    return "" if ours == theirs else f"{query}: {list(ours - theirs)[:3]}, Spark: {list(theirs - ours)[:3]}"
 
 
 @pytest.mark.timeout(1800)
