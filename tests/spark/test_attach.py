@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import lakelog
 from lakelog import Lake
+from lakelog.errors import NotFound
 from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 
 
@@ -55,7 +55,7 @@ def test_the_end_of_the_lake_is_the_end_of_its_statements(spark, tmp_path) -> No
     with lakelog.attach(spark, warehouse=str(tmp_path / "a")) as first:
         spark.sql("create table db.t as select 1 as id")
         second = lakelog.attach(spark, warehouse=str(tmp_path / "b"))
-        with pytest.raises(AnalysisException, match="`db`.`t`"):
+        with pytest.raises(NotFound, match="'db.t' does not exist"):
             spark.sql("select * from db.t")
         second.close()
         first.attach()

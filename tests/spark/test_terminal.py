@@ -99,7 +99,7 @@ def test_more_bytes_than_the_limit_are_cut(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "line", "column"),
     [
-        ("SELECT id,\n  nam FROM db.t", "UNRESOLVED_COLUMN.WITH_SUGGESTION", 2, 3),
+        ("SELECT id,\n  nam FROM db.t", "InvalidSchema", 2, 3),
         ("SHOW TABLES IN db;\nSELECT id FROM db.t x y = 1", "UnsupportedStatement", 2, 23),
         ("SELECT 1;\n\n   SELECT abs() + 1", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", 3, 11),
         ("SELECT *\nFROM db.missing", "NotFound", 2, 6),
