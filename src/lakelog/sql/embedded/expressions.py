@@ -38,8 +38,8 @@ class Expressions(Numbers, Aggregates, Texts, Times):
         """The type of an expression, which is translated. Raises NeedsSpark."""
         for kinds, method in _METHODS:
             if isinstance(node, kinds):
-                found: Kind = method(self, node)
-                return found
+                outcome: Kind = method(self, node)
+                return outcome
         raise NeedsSpark(f"{node.name or node.key}()" if isinstance(node, exp.Func) else node.key)
 
     def column(self, node: exp.Column) -> Kind:

@@ -156,11 +156,11 @@ class _Queries:
             if not isinstance(row, exp.Tuple) or len(row.expressions) != len(names):
                 raise NeedsSpark("VALUES without names of its columns")
         expressions = Expressions(outer, lambda tree: self.kinds(tree, outer, {}), self._short)
-        found = dict[str, Kind]()
+        by_name = dict[str, Kind]()
         for at, name in enumerate(names):
             parts = [expressions.part(row.expressions[at]) for row in values.expressions]
-            found[name.lower()] = align(parts, "values")
-        return found
+            by_name[name.lower()] = align(parts, "values")
+        return by_name
 
     @staticmethod
     def _visit(expressions: Expressions, node: exp.Expr | None) -> None:

@@ -67,12 +67,12 @@ class ViewQuery:
     @property
     def relations(self) -> Relations:
         """The types of the columns of ``source_0``, …, and of the tables of their changes."""
-        found: dict[str, Mapping[str, Kind]] = {TOUCHED: AnyColumns()}
+        by_table: dict[str, Mapping[str, Kind]] = {TOUCHED: AnyColumns()}
         for at, source in enumerate(self.sources):
             columns = {f.name.lower(): kind_of(f.type) for f in source.schema.fields}
             names = (source_table(at), *(changed_table(at, side) for side in (REMOVED, ADDED)))
-            found |= dict.fromkeys(names, columns)
-        return found
+            by_table |= dict.fromkeys(names, columns)
+        return by_table
 
     def source_of(self, table: exp.Table) -> ViewSource | None:
         """The source that a table of the tree names; None for a common table expression."""
