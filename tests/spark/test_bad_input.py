@@ -93,8 +93,8 @@ def test_a_missing_table_is_named_with_the_nearest(db) -> None:
     ("statement", "said"),
     [
         ("insert into db.t values (null, 'a')", "NULL in column 'id' of table db.t, which is primary key"),
-        ("insert into db.t values (1)", "takes 2 (id, name)"),
-        ("insert into db.t values (1, 'a', 3)", "takes 2 (id, name)"),
+        ("insert into db.t values (1)", "has 1 value, and there are 2 columns: id, name"),
+        ("insert into db.t values (1, 'a', 3)", "has 3 values, and there are 2 columns: id, name"),
     ],
 )
 def test_rows_that_do_not_fit_write_nothing(db, statement, said) -> None:

@@ -178,6 +178,31 @@ def test_a_backup_under_writes_has_every_row_that_was_committed_before(tmp_path:
         writer.join()
 
 
+@pytest.mark.parametrize("keyed", [True, False], ids=["key", "no key"])
+@pytest.mark.parametrize("place", ["embedded", "files"])
+def test_a_log_that_was_added_or_removed_is_that_of_the_restored_table(tmp_path: Path, keyed: bool, place: str) -> None:
+    table = make(tmp_path, keyed, "")
+    write(table, 1, 2)
+    lake = connect(str(tmp_path / "w"))
+    lake.sql(f"alter table db.t set tblproperties ('log-store.enabled' = 'true', 'log-store.type' = '{place}')")
+    write(lake.table("db.t"), 3)
+    lake.backup("db.t", str(tmp_path / "backup"))
+    lake.restore(str(tmp_path / "backup"), "db.added")
+    added = lake.table("db.added")
+    write(added, 4)
+    assert rows(added) == rows(lake.table("db.t")) + Counter([(4, "a")])
+    changes = [row["id"] for batch in added.tail("latest-full", stop="latest") for row in batch.to_pylist()]
+    assert sorted(changes) == [1, 2, 3, 4]
+    lake.sql("alter table db.t set tblproperties ('log-store.enabled' = 'false')")
+    write(lake.table("db.t"), 5)
+    lake.backup("db.t", str(tmp_path / "backup"))
+    lake.restore(str(tmp_path / "backup"), "db.removed")
+    removed = lake.table("db.removed")
+    write(removed, 6)
+    assert removed.logical.log is None
+    assert rows(removed) == rows(lake.table("db.t")) + Counter([(6, "a")])
+
+
 def test_points_are_chosen_by_tag_and_time(tmp_path: Path) -> None:
     table = make(tmp_path, True, "")
     lake, backup = connect(str(tmp_path / "w")), str(tmp_path / "backup")

@@ -30,7 +30,7 @@ from lakelog.table.copies.backup_store import BackupPoint, BackupStore
 from lakelog.table.copies.file_copies import FileCopies
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import LOG_GENERATION, LOG_ID, LOG_MACHINE
+from lakelog.table.model.log_options import LOG_GENERATION, LOG_ID, LOG_MACHINE, placing_options
 from lakelog.table.write.restore import restore_copied, roll_back
 
 RESTORED_FROM: Final = "lakelog.restored-from"
@@ -85,7 +85,7 @@ def restore_new(
     _check_files(store, point)
     # 2
     source = f"{store.table().identity}@{point.number}"
-    schemas = _schemas(store, point)
+    schemas = _with_newest_log(_schemas(store, point))
     first = schemas[0]
     first_options = {**without_log(first), **options, RESTORED_FROM: source}
     if identifier.database not in catalog.list_databases():
@@ -181,6 +181,13 @@ def _schemas(store: BackupStore, point: BackupPoint) -> list[TableSchema]:
         (name for name in point.files if name.startswith("schema/")), key=lambda n: int(n.rpartition("-")[2])
     )
     return [read_as(store.io, f"{store.files}/{name}", TableSchema.from_json) for name in names]
+
+
+def _with_newest_log(schemas: list[TableSchema]) -> list[TableSchema]:
+    """The schemas with the log of the last one, which ALTER TABLE may have added or removed (RFC 27)."""
+    newest = {key: schemas[-1].options[key] for key in placing_options(schemas[-1])}
+    others = [{k: v for k, v in s.options.items() if k not in placing_options(s)} for s in schemas]
+    return [replace(schema, options=other | newest) for schema, other in zip(schemas, others, strict=True)]
 
 
 def without_log(schema: TableSchema) -> dict[str, str]:

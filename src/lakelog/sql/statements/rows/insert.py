@@ -119,6 +119,7 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
         if identifier is None or schema is None:
             return self._insert_into_spark(session)
         session.engine.check_assignments()
+        session.tables.open(identifier).check_rows_writable()
         if self.evolves:
             schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
         values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
