@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from chaos.registers import Row, with_kinds
 from chaos.source import NumberedReader
 from lakelog.io.clock import sleep
+from lakelog.spark.compat.sources import DataSource, DataSourceStreamReader, ReadLimit, stream_reader
 from lakelog.spark.runtime.types import arrow_for_spark, conform
 
 _PAUSE_S = 0.3
@@ -39,7 +38,7 @@ class CrowdSource(DataSource):
         return "id bigint, v bigint, _row_kind string"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return _Reader(int(self.options["keys"]), schema)
+        return stream_reader(_Reader(int(self.options["keys"]), schema))
 
 
 class _Reader(NumberedReader):

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from chaos.rows import Input
 from lakelog.io.clock import now_ms, sleep
+from lakelog.spark.compat.sources import (
+    DataSource,
+    DataSourceStreamReader,
+    InputPartition,
+    ReadAllAvailable,
+    ReadLimit,
+    stream_reader,
+)
 from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 
 _POLL_S = 0.02
@@ -30,7 +36,7 @@ class ChaosSource(DataSource):
         return spark_schema(_input(self.options).schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return _Reader(dict(self.options), schema)
+        return stream_reader(_Reader(dict(self.options), schema))
 
 
 class _Changes(InputPartition):

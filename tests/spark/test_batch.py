@@ -13,7 +13,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog import HIGH_THROUGHPUT
 from lakelog.errors import InvalidSchema, LakelogError, Unavailable
-from lakelog.spark.runtime.types import map_in_arrow
+from lakelog.spark.compat.arrow import map_in_arrow
 from lakelog.spark.write import batch_writer
 from lakelog.table.staging.job_files import JobFiles
 

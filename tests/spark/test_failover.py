@@ -14,7 +14,7 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.logstore.clients import reader_for
-from lakelog.spark.runtime.types import map_in_arrow
+from lakelog.spark.compat.arrow import map_in_arrow
 
 SCHEMA = "id int, name string"
 _LONG = "x" * 40_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PYSPARK_OLDEST: Final = (4, 2)
+PYSPARK_OLDEST: Final = (3, 5)
 PYSPARK_BELOW: Final = (4, 4)
 """The tested versions of PySpark: from the first, below the second."""
 

@@ -7,7 +7,8 @@ import pytest
 
 from lakelog.errors import InvalidOption
 from lakelog.logstore.base import LogLocation
-from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, client_options, connector_settings, coordinates
+from lakelog.spark.compat.natives import COORDINATES
+from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, client_options, connector_settings
 
 NAME = "spark-sql-kafka-0-10_2.13"
 
@@ -18,14 +19,14 @@ def no_directory(monkeypatch) -> None:
 
 
 def test_the_version_is_that_of_pyspark() -> None:
-    assert coordinates() == f"org.apache.spark:{NAME}:{pyspark.__version__}"
+    assert f"org.apache.spark:{NAME}:{pyspark.__version__}" == COORDINATES
 
 
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({}, {"spark.jars.packages": coordinates()}),
-        ({"spark.jars.packages": "a:b:1"}, {"spark.jars.packages": f"a:b:1,{coordinates()}"}),
+        ({}, {"spark.jars.packages": COORDINATES}),
+        ({"spark.jars.packages": "a:b:1"}, {"spark.jars.packages": f"a:b:1,{COORDINATES}"}),
         ({"spark.jars.packages": f"org.apache.spark:{NAME}:4.2.0"}, {}),
         ({"spark.jars": f"/jars/{NAME}-4.2.0.jar"}, {}),
     ],

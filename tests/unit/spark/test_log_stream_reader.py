@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.lake.table import Table
+from lakelog.spark.compat.sources import ReadAllAvailable
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.runtime.types import spark_schema
 from lakelog.table.log.register import NamedReaders

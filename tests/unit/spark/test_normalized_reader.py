@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from changelogs import folded
 from lakelog.errors import InvalidRequest
 from lakelog.lake.table import Table
+from lakelog.spark.compat.sources import ReadAllAvailable
 from lakelog.spark.read import log_stream_reader as stream_reader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from lakelog import connect
 from lakelog.lake.table import Table
+from lakelog.spark.compat.sources import ReadAllAvailable
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader, LogRange
 
 SCHEMA = StructType([StructField("id", LongType(), False), StructField("name", StringType())])

@@ -204,9 +204,11 @@ def with_methods(result: Any) -> Any:
     """
     if result is None or isinstance(result, pa.Table):
         return TableResult(pa.table({}) if result is None else result)
-    if not hasattr(type(result), "toArrow"):
+    if not hasattr(type(result), "toPandas"):
         return result
     result.to_arrow, result.to_pandas = partial(arrow_of, result), result.toPandas
+    if not hasattr(type(result), "toArrow"):
+        result.toArrow = result.to_arrow
     result.to_polars = lambda: pl.DataFrame(arrow_of(result))
     return result
 

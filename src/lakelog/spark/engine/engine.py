@@ -27,6 +27,7 @@ from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DAT
 from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
+from lakelog.spark.compat.kinds import condition_of
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.kind_use import has_kinds, netted_rows, unused_kinds
@@ -34,6 +35,7 @@ from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.plan_nodes import streams_changes
 from lakelog.spark.engine.retraction_check import check_retractions
 from lakelog.spark.engine.stream_changes import with_changes
+from lakelog.spark.engine.stream_reads import in_sql, stream_of
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
 from lakelog.spark.native.explain import with_reports
@@ -41,11 +43,12 @@ from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.runtime.arrow_rows import arrow_rows
-from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
+from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.data_source import check_streams
 from lakelog.spark.session.session import any_session, is_spread, register
+from lakelog.spark.write.append_stream import start_append
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import clustered
 from lakelog.spark.write.remote_write import write_remote
@@ -58,13 +61,11 @@ from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_sql
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
-from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.file_stream import FileStream
 from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
@@ -107,7 +108,7 @@ class SparkEngine:
             with spark_only():
                 return bool(self.spark.catalog.tableExists(name))
         except AnalysisException as refused:
-            if refused.getCondition() == _NO_SUCH_CATALOG:
+            if condition_of(refused) == _NO_SUCH_CATALOG:
                 return False
             raise
 
@@ -280,7 +281,7 @@ class SparkEngine:
         source = next(source for source in plan.sources if source.table == table)
         condition = None if source.filter is None else parse_filter(source.filter, target.schema)
         candidates = files_to_rewrite(target, condition)
-        named = self.run_query(plan).toArrow().column(0).unique().to_pylist()
+        named = arrow_rows(self.run_query(plan)).column(0).unique().to_pylist()
         found = {str(path).rpartition("/")[2] for path in named}
         return candidates if "" in found else sorted(found)
 
@@ -342,10 +343,8 @@ class SparkEngine:
         frame = with_changes(frame, table, self._source, self.read_stream)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
-        writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))
-        writer = writer.option("checkpointLocation", directory)
         try:
-            return writer.outputMode("append").start(table.address)
+            return start_append(table, frame, directory)
         except AnalysisException as refused:
             return start_update(table, frame, directory, refused)
 
@@ -358,18 +357,12 @@ class SparkEngine:
             return self._planned.frame(scan, condition)
         return python_frame(self.spark, scan, condition)
 
-    def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> DataFrame:
-        """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
-        named = None if columns is None else tuple(c for c in columns if c != ROW_KIND_COLUMN)
+    def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> Any:
+        """The changes of the log (``read.mode`` = log) or of the files, with ``_row_kind``; see ``stream_of``."""
         if table.reads_log:
             check_streams(table)
             self._check(table)
-            schema = LogScan(table, named).schema
-        else:
-            schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
-        options = stream_options_of(table)
-        reader = self.spark.readStream.format("lakelog").options(**options).schema(spark_schema(schema))
-        return reader.load(table.address)
+        return stream_of(self.spark, table, columns)
 
     def lookup_join(
         self, frame: DataFrame, table: DynamicTable, on: On, how: str, columns: Sequence[str] | None, prefix: str
@@ -433,7 +426,7 @@ class SparkEngine:
         """
         table = self._open(source)
         if table.streams_log:
-            return self.read_stream(table, source.columns)
+            return in_sql(self.read_stream(table, source.columns), table)
         scan = scan_of(table)
         if source.counts:
             return self._planned.counts(scan, source.columns or (), source.filter, is_live)

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.engine.plan_nodes import items
+from lakelog.spark.engine.plan_nodes import MAPS, items
 from lakelog.spark.native.native_scan import python_frame
 from lakelog.spark.read.batch_reader import RELATION_OPTION
+from lakelog.spark.read.task_frame import TASKS_OF
 from lakelog.spark.runtime.types import quoted
 from lakelog.spark.session.attach import spark_sql
 from lakelog.sql.runtime.query_plan import Source
@@ -64,11 +65,8 @@ def _roots(plan: Any) -> Iterator[Any]:
 
 def _live(node: Any, seen: set[str], used: set[str]) -> dict[int, str]:
     """The row kinds in the output of an operator, by id of their expressions; adds reads, and those that are used."""
-    if node.nodeName().startswith("RelationV2") or "DataSourceV2" in node.getClass().getSimpleName():
-        relation = node.relation() if "Scan" in node.getClass().getSimpleName() else node
-        name = relation.options().get(RELATION_OPTION)
-        if name is None:
-            return {}
+    name = _relation_of(node)
+    if name is not None:
         seen.add(name)
         return {a.exprId().id(): name for a in items(node.output()) if a.name() == ROW_KIND_COLUMN}
     below: dict[int, str] = {}
@@ -80,3 +78,15 @@ def _live(node: Any, seen: set[str], used: set[str]) -> dict[int, str]:
     passed = {a.exprId().id() for a in items(node.output())}
     used |= {name for at, name in below.items() if at in named or node.nodeName() == "Union"}
     return {at: name for at, name in below.items() if at in passed}
+
+
+def _relation_of(node: Any) -> str | None:
+    """The name of a read of lakelog's, None for any other operator."""
+    if node.nodeName().startswith("RelationV2") or "DataSourceV2" in node.getClass().getSimpleName():
+        relation = node.relation() if "Scan" in node.getClass().getSimpleName() else node
+        found: str | None = relation.options().get(RELATION_OPTION)
+        return found
+    if node.nodeName() in MAPS:
+        name = str(node.functionExpr().name())
+        return name.removeprefix(TASKS_OF) if name.startswith(TASKS_OF) else None
+    return None

@@ -20,6 +20,7 @@ from lakelog.filestore.read.changes import producer_of
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.compat.kinds import frame_of_plan
 from lakelog.spark.engine.plan_nodes import MAPS, ChangingReads, items, looks_at_kinds, nodes
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND
@@ -119,7 +120,7 @@ class _Plans:
     def frame_of(self, plan: Any) -> DataFrame:
         """The rows of a plan."""
         spark = self.frame.sparkSession
-        return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+        return frame_of_plan(spark, plan)
 
     def with_children(self, node: Any, children: Sequence[Any]) -> Any:
         """An operator over other operators."""

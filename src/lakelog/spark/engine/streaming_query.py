@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from lakelog.errors import InvalidRequest
 from lakelog.io import SPARK_SCHEMES, scheme_of
 from lakelog.io.clock import monotonic_s
+from lakelog.spark.compat.arrow import map_in_arrow
 from lakelog.spark.runtime.arrow_rows import arrow_rows
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -46,7 +47,7 @@ def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None])
     """
 
     def shown(batch: DataFrame, _: int) -> None:
-        rows = arrow_rows(batch.mapInArrow(_last_rows(newest), batch.schema))
+        rows = arrow_rows(map_in_arrow(batch, _last_rows(newest), batch.schema))
         if rows.num_rows:
             show(rows.slice(max(0, rows.num_rows - newest)))
 

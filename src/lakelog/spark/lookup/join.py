@@ -25,8 +25,11 @@ from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.io.names import new_attempt
 from lakelog.options.lookup import LOOKUP_NAME, LOOKUP_SHUFFLE
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.spark.compat.arrow import map_in_arrow
+from lakelog.spark.compat.kinds import try_cast
+from lakelog.spark.compat.partition_ids import by_partition_id
 from lakelog.spark.lookup.task import LookupTask
-from lakelog.spark.runtime.types import arrow_for_spark, column_of, map_in_arrow, quoted, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, column_of, quoted, spark_schema
 from lakelog.spark.write.shuffle import with_bucket
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND, LOOKUP_KEY, Lookup
 from lakelog.table.lookup.index import LookupSpec
@@ -128,7 +131,7 @@ class LookupJoin:
         keys = [value.alias(names[name]) for name, value in filled]
         placed = with_bucket(frame.select(*own, *keys), table, _BUCKET, names).select(*own, _BUCKET)
         tasks = min(buckets, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or buckets))
-        return placed.repartitionById(tasks, sf.pmod(sf.col(_BUCKET), sf.lit(tasks)).cast("int"))
+        return by_partition_id(placed, tasks, sf.pmod(sf.col(_BUCKET), sf.lit(tasks)).cast("int"))
 
 
 def _never_null(name: str, kind: DataType) -> Column:
@@ -143,7 +146,7 @@ def _never_null(name: str, kind: DataType) -> Column:
         zero = False
     elif isinstance(kind, DateType):
         zero = "1970-01-01"
-    return sf.coalesce(value.try_cast(kind), sf.lit(zero).cast(kind))
+    return sf.coalesce(try_cast(value, kind, quoted(name)), sf.lit(zero).cast(kind))
 
 
 def join_frame(

@@ -28,10 +28,12 @@ from lakelog.filestore.skipping.predicate import equal_values
 from lakelog.io import SPARK_SCHEMES, scheme_of
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
+from lakelog.spark.compat.natives import DATA_SOURCES
 from lakelog.spark.native.cached_tables import CachedTables, counted, counted_splits
 from lakelog.spark.native.explain import report
 from lakelog.spark.native.position_filter import SupersededRowsCache, filter_positions, identity_of, pack_bitmaps
 from lakelog.spark.read.batch_reader import RELATION_OPTION, SPLITS_OPTION, splits_text
+from lakelog.spark.read.task_frame import task_frame
 from lakelog.spark.runtime.types import (
     arrow_for_spark,
     conform,
@@ -87,6 +89,10 @@ def python_frame(
     ``condition`` is the scan's filter as text; rows that do not match are dropped. ``relation`` names the frame in
     Spark's plan.
     """
+    schema = scan_schema(scan.schema, scan.row_schema)
+    if not DATA_SOURCES:
+        table = scan.table if condition is None else scan.table.with_hints({SCAN_FILTER.key: condition})
+        return task_frame(spark, table, schema, splits, relation)
     given = options_of(scan.table)
     if condition is not None:
         given[SCAN_FILTER.key] = condition
@@ -94,7 +100,6 @@ def python_frame(
         given[SPLITS_OPTION] = splits_text(splits)
     if relation is not None:
         given[RELATION_OPTION] = relation
-    schema = scan_schema(scan.schema, scan.row_schema)
     return spark.read.format("lakelog").options(**given).schema(schema).load(scan.table.address)
 
 

@@ -27,6 +27,8 @@ from lakelog.filestore.read.native_files import ROWS_AT_ONCE, NativeFile
 from lakelog.filestore.read.superseded_rows import Mask, hidden_in_split
 from lakelog.options.option import Options
 from lakelog.options.table import IGNORE_DELETE
+from lakelog.spark.compat.arrow import frame_of_rows, from_arrow
+from lakelog.spark.compat.kinds import scalar
 
 Words = npt.NDArray[np.int64]
 _LEAST_SLOTS: Final = 1 << 10
@@ -108,7 +110,8 @@ def filter_positions(rows: DataFrame, spark: SparkSession, bits: PositionBitmaps
     # Arrow lists have no 64-bit lengths: one row, one list
     offsets = pa.array([0, len(bits.words)], pa.int32())
     lists = pa.ListArray.from_arrays(offsets, pa.array(bits.words))
-    words = spark.createDataFrame(pa.table({"words": lists})).scalar()
+    table = pa.table({"words": lists})
+    words = scalar(frame_of_rows(spark, table, from_arrow(table.schema)))
     return rows.select("*", words.alias(_WORDS)).where(_is_live(bits)).drop(_WORDS)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidRequest
@@ -21,6 +20,7 @@ from lakelog.filestore.read.deletion_vectors import DeletionVectorRef
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import SCAN_FILTER
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
+from lakelog.spark.compat.sources import DataSourceReader, InputPartition
 from lakelog.spark.runtime.types import arrow_for_spark, conform
 from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter

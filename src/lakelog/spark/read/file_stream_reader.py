@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidRequest
@@ -18,6 +16,13 @@ from lakelog.options.log import MAX_ROWS_PER_TRIGGER, SCAN_FILTER
 from lakelog.options.scan import CONSUMER_ID
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.compat.sources import (
+    DataSourceStreamReader,
+    InputPartition,
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
 from lakelog.spark.read.batch_reader import SplitPartition
 from lakelog.spark.runtime.types import arrow_for_spark, conform
 from lakelog.spark.runtime.worker import OwnErrors, prepare_worker

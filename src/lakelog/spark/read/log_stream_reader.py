@@ -12,9 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
-from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from lakelog.errors import NotFound, OffsetExpired
@@ -23,6 +20,14 @@ from lakelog.io.clock import monotonic_s
 from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
 from lakelog.options.scan import CONSUMER_ID
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.compat.sources import (
+    InputPartition,
+    PrefetchingReader,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadWhole,
+    SupportsTriggerAvailableNow,
+)
 from lakelog.spark.runtime.types import arrow_for_spark, conform, has_null_elements
 from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.table.log.position import LogPosition, SnapshotCutover
@@ -85,7 +90,7 @@ class _Idle:
     since_s: float
 
 
-class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
+class LakelogStreamReader(OwnErrors, PrefetchingReader, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's log.
 
     Its offsets are ``{"log": id, "offsets": {bucket: offset}}``. After a snapshot start (``latest-full``) they have
@@ -125,7 +130,8 @@ class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTrigger
         position = self._from_json(start)
         try:
             with self._scan.table.explained():
-                end = self._next_part(position) if position.full is not None else self._next_records(start, position)
+                is_snapshot = position.full is not None
+                end = self._next_part(position, limit) if is_snapshot else self._next_records(start, position)
                 self._watch.check()
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
@@ -139,8 +145,8 @@ class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTrigger
         """The position at the newest snapshot, if the records after the old position have expired."""
         return self._to_json(latest_full(self._scan.table))
 
-    def _next_part(self, position: LogPosition) -> dict[str, object]:
-        """The parts of the snapshot for one micro-batch, by their row counts."""
+    def _next_part(self, position: LogPosition, limit: ReadLimit) -> dict[str, object]:
+        """The parts of the snapshot for one micro-batch, by their row counts; with ``ReadWhole`` the log, too."""
         assert position.full is not None
         snapshot, part = position.full
         splits = self._parts_of(snapshot)
@@ -148,6 +154,8 @@ class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTrigger
         while part < len(splits) and rows < self._most_rows:
             rows += splits[part].row_count
             part += 1
+        if part >= len(splits) and isinstance(limit, ReadWhole):
+            return self._to_json(replace(position, full=None).at(self._end(dict(position.offsets))))
         return self._to_json(replace(position, full=(snapshot, part) if part < len(splits) else None))
 
     def _next_records(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
@@ -218,12 +226,17 @@ class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTrigger
         nothing = [LogRange(0, 0, 0)]
         if begin.full is not None and (stop.full is None or stop.full[0] == begin.full[0]):
             last = None if stop.full is None else stop.full[1]
-            return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
+            parts = [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]]
+            further = self._records(begin, stop, end) if last is None and begin.offsets != stop.offsets else []
+            return [*parts, *further] or nothing
         if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
             return nothing
+        return self._records(begin, stop, end) or nothing
+
+    def _records(self, begin: LogPosition, stop: LogPosition, end: dict[str, object]) -> list[LogRange]:
+        """The records of a micro-batch for tasks; ``end`` is its end as Spark keeps it."""
         held = self._scan.available_offsets(self._seen(dict(begin.offsets)))
-        ends, switch = stop.offsets, begin.switch
-        return [p for b, at in held.items() for p in self._ranges(b, at, ends[b], switch, end)] or nothing
+        return [p for b, at in held.items() for p in self._ranges(b, at, stop.offsets[b], begin.switch, end)]
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
         begin, stop = self._ends_of(start, end)

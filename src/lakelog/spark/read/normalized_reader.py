@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.read.plan import Split
+from lakelog.spark.compat.sources import InputPartition
 from lakelog.spark.read.log_stream_reader import PARTITION_ROWS, FullRange, LakelogStreamReader, LogRange, Offsets
 from lakelog.spark.runtime.types import conform
 from lakelog.spark.runtime.worker import prepare_worker
@@ -23,11 +23,16 @@ _STATE = "state"
 
 
 class StateRange(InputPartition):
-    """Rows of a log partition in a reader's first snapshot; they become its state, and yield no rows."""
+    """Rows of a log partition in a reader's first snapshot; they become its state, and yield no rows.
 
-    def __init__(self, bucket: int, splits: Sequence[Split], origin: StreamOrigin) -> None:
+    ``then`` are records of the same micro-batch, which need the state.
+    """
+
+    def __init__(
+        self, bucket: int, splits: Sequence[Split], origin: StreamOrigin, then: NormalizedRange | None = None
+    ) -> None:
         super().__init__(bucket)
-        self.bucket, self.splits, self.origin = bucket, tuple(splits), origin
+        self.bucket, self.splits, self.origin, self.then = bucket, tuple(splits), origin, then
 
 
 class NormalizedRange(LogRange):
@@ -78,9 +83,10 @@ class NormalizedStreamReader(LakelogStreamReader):
             return parts
         splits = self._parts_of(begin.full[0])  # last parts of the snapshot, all of it is the state from here on
         origin, schema = _origin_of(end), self._scan.table.schema
+        then = {part.bucket: part for part in parts if isinstance(part, NormalizedRange)}
         return [
             *(part for part in parts if isinstance(part, FullRange)),
-            *(StateRange(b, [s for s in splits if may_hold(schema, s, b)], origin) for b in stop.offsets),
+            *(StateRange(b, [s for s in splits if may_hold(schema, s, b)], origin, then.get(b)) for b in stop.offsets),
         ]
 
     def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
@@ -105,6 +111,8 @@ class NormalizedStreamReader(LakelogStreamReader):
             prepare_worker()
             part = input_partition
             StreamStates(self._normalizer, part.origin).fill(part.bucket, part.splits)
+            if part.then is not None:
+                yield from self.read(part.then)
         elif isinstance(input_partition, NormalizedRange):
             prepare_worker()
             own = input_partition

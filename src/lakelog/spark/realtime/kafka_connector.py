@@ -13,11 +13,11 @@ from pyspark.errors import AnalysisException
 
 from lakelog.errors import InvalidOption, NotInstalled
 from lakelog.logstore.base import LogLocation
+from lakelog.spark.compat.natives import CONNECTOR, COORDINATES
 
 JARS_VARIABLE: Final = "LAKELOG_KAFKA_JARS"
 """Environment variable with a directory of the connector's jars, for machines without a network."""
 
-_ARTIFACT: Final = "spark-sql-kafka-0-10_2.13"
 _JARS: Final = "spark.jars"
 PACKAGES: Final = "spark.jars.packages"
 _LOGINS: Final = {
@@ -25,11 +25,6 @@ _LOGINS: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-
-
-def coordinates() -> str:
-    """The Maven coordinates of the connector of this PySpark."""
-    return f"org.apache.spark:{_ARTIFACT}:{pyspark.__version__}"
 
 
 def connector_settings(given: Mapping[str, str], wanted: bool) -> dict[str, str]:
@@ -41,15 +36,15 @@ def connector_settings(given: Mapping[str, str], wanted: bool) -> dict[str, str]
     directory = os.environ.get(JARS_VARIABLE)
     if directory:
         jars = sorted(str(path) for path in Path(directory).glob("*.jar"))
-        if not any(_ARTIFACT in jar for jar in jars):
+        if not any(CONNECTOR in jar for jar in jars):
             raise InvalidOption(
-                f"{JARS_VARIABLE} = '{directory}' has no {_ARTIFACT}-*.jar: put {coordinates()} and its dependencies "
-                "there"
+                f"{JARS_VARIABLE} = '{directory}' has no {CONNECTOR}-*.jar: put {COORDINATES} and its "
+                "dependencies there"
             )
         return {_JARS: _joined(given.get(_JARS), *jars)}
     own = Path(pyspark.__file__).parent / "jars"
-    has_it = any(own.glob(f"{_ARTIFACT}-*.jar")) or any(_ARTIFACT in given.get(key, "") for key in (_JARS, PACKAGES))
-    return {} if has_it or not wanted else {PACKAGES: _joined(given.get(PACKAGES), coordinates())}
+    has_it = any(own.glob(f"{CONNECTOR}-*.jar")) or any(CONNECTOR in given.get(key, "") for key in (_JARS, PACKAGES))
+    return {} if has_it or not wanted else {PACKAGES: _joined(given.get(PACKAGES), COORDINATES)}
 
 
 def _joined(*parts: str | None) -> str:
@@ -66,7 +61,7 @@ def connector_needed() -> Iterator[None]:
             raise
         raise NotInstalled(
             f"this Spark session does not have Spark's Kafka connector, which the real-time path needs: start it with "
-            f"lakelog.connect(settings={{'{PACKAGES}': '{coordinates()}'}}), or with a directory of its jars in the "
+            f"lakelog.connect(settings={{'{PACKAGES}': '{COORDINATES}'}}), or with a directory of its jars in the "
             f"environment variable {JARS_VARIABLE}"
         ) from failed
 

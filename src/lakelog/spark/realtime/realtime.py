@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.types import DatetimeType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.read.split_reader import engine_of
@@ -38,6 +38,7 @@ from lakelog.options.table import MISSING_COLUMNS, ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.spark.compat.kinds import DATETIMES
 from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one_layout
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
@@ -278,7 +279,7 @@ def _typed(frame: DataFrame, given: str, name: str, kind: SparkType, table: Dyna
     """A column of the frame in the type of a column of the table; fields of structs by name."""
     have, want = frame.schema[given].dataType, table.schema.field(name).type
     is_checked = checks_casts(frame.sparkSession)
-    if have == kind or isinstance(have, DatetimeType) or (is_checked and not has_struct(want)):
+    if have == kind or isinstance(have, DATETIMES) or (is_checked and not has_struct(want)):
         return cast(column_of(given), have, kind)
     ((_, found),) = columns_of(frame.select(column_of(given)).schema, allow_null=True)
     text = cast_text(quoted(given), found, want, FieldMatch.NAME, name, table.name, not is_checked)

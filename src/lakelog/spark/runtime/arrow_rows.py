@@ -13,11 +13,12 @@ from pyspark.sql.types import (
     MapType,
     StructField,
     StructType,
-    VariantType,
 )
 
 from lakelog.paimon.types.null_rows import cast_rows
-from lakelog.spark.runtime.types import arrow_for_spark, map_in_arrow
+from lakelog.spark.compat.arrow import collected, map_in_arrow
+from lakelog.spark.compat.kinds import VariantType
+from lakelog.spark.runtime.types import arrow_for_spark
 from lakelog.spark.runtime.worker import prepare_worker
 
 _PARTS = StructType([StructField("value", BinaryType()), StructField("metadata", BinaryType())])
@@ -28,7 +29,7 @@ def arrow_rows(frame: DataFrame) -> pa.Table:
     schema = frame.schema
     plain = StructType([StructField(f.name, _taken_apart(f.dataType), f.nullable) for f in schema.fields])
     if plain == schema:
-        return frame.toArrow()
+        return collected(frame)
     target = arrow_for_spark(plain)
 
     def take_apart(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -36,7 +37,7 @@ def arrow_rows(frame: DataFrame) -> pa.Table:
         for batch in batches:
             yield batch.cast(target)
 
-    return cast_rows(map_in_arrow(frame, take_apart, plain).toArrow(), arrow_for_spark(schema))
+    return cast_rows(collected(map_in_arrow(frame, take_apart, plain)), arrow_for_spark(schema))
 
 
 def _taken_apart(kind: DataType) -> DataType:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -11,31 +10,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     AtomicType,
-    DatetimeType,
     MapType,
     NullType,
     NumericType,
     StringType,
     StructType,
-    TimeType,
 )
 from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.sql.utils import is_remote
-from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, fields_from_arrow, plain_batch
 from lakelog.paimon.types.null_rows import cast_column, cast_rows
 from lakelog.paimon.types.types import DataType
+from lakelog.spark.compat.arrow import frame_of_rows, from_arrow, to_arrow
+from lakelog.spark.compat.kinds import DATETIMES, TimeType
 from lakelog.table.model.dynamic_table import DynamicTable
 
-ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's own mark of a text column whose type is CHAR."""
 CATALOG_OPTION: Final = "catalog"
@@ -47,7 +41,7 @@ SCHEMA_OPTION: Final = "lakelog.schema-id"
 def spark_schema(schema: pa.Schema) -> StructType:
     """The Spark schema of Arrow columns (timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ)."""
     fields = [_readable(field) for field in schema]
-    return from_arrow_schema(pa.schema(fields))
+    return from_arrow(pa.schema(fields))
 
 
 def scan_schema(schema: pa.Schema, table: TableSchema) -> StructType:
@@ -62,7 +56,7 @@ def scan_schema(schema: pa.Schema, table: TableSchema) -> StructType:
 
 def arrow_for_spark(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark requires of a batch for this Spark schema."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow(schema)
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
@@ -76,9 +70,9 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
         rows = pa.Table.from_batches(batches)
         rows = cast_rows(rows, rows.schema)
     if rows.num_rows:
-        return spark.createDataFrame(rows, schema)
+        return frame_of_rows(spark, rows, from_arrow(rows.schema) if schema is None else schema)
     whole = spark_schema(rows.schema) if schema is None else schema
-    return spark.createDataFrame(arrow_for_spark(whole).empty_table(), whole)
+    return frame_of_rows(spark, arrow_for_spark(whole).empty_table(), whole)
 
 
 def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,7 +87,7 @@ def columns_of(schema: StructType, allow_null: bool = False) -> list[tuple[str, 
 
     With ``allow_null``, columns and parts of columns that are always NULL count as STRING, and times have milliseconds.
     """
-    found = to_arrow_schema(schema, timezone="UTC")
+    found = to_arrow(schema)
     if allow_null:
         times = {field.name: pa.time32("ms") for field in found if pa.types.is_time(field.type)}
         found = pa.schema([field.with_type(times.get(field.name) or _with_text(field.type)) for field in found])
@@ -222,12 +216,12 @@ def can_assign(have: SparkType, want: SparkType, is_time: bool = False) -> bool:
         return isinstance(have, AtomicType) and isinstance(want, AtomicType)
     if isinstance(have, TimeType):
         return is_time
-    return any(isinstance(have, kind) and isinstance(want, kind) for kind in (NumericType, DatetimeType))
+    return any(isinstance(have, kind) and isinstance(want, kind) for kind in (NumericType, DATETIMES))
 
 
 def checks_casts(spark: SparkSession) -> bool:
     """True if a cast of the session fails for a value that does not fit."""
-    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
 
 def quoted(name: str) -> str:
@@ -238,25 +232,6 @@ def quoted(name: str) -> str:
 def column_of(name: str) -> Column:
     """A column of a frame by its name, with any characters."""
     return sf.col(quoted(name))
-
-
-def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
-    """``frame.mapInArrow`` without its unnecessary pandas requirement in sessions that are not remote."""
-    if is_remote():
-        return frame.mapInArrow(function, schema)
-    mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = mapped(*(frame[quoted(name)] for name in frame.columns))
-    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
-
-
-def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[..., Column]:
-    """``function`` of Arrow arrays as a function of columns; workers call it batch by batch; ``kind`` is Spark's type.
-
-    PySpark's own ``arrow_udf`` requires pandas, which it does not need.
-    """
-    udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
-    made: Callable[..., Column] = udf(function, kind, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
-    return made
 
 
 def stream_options_of(table: DynamicTable) -> dict[str, str]:

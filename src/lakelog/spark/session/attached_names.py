@@ -18,16 +18,18 @@ from typing import Any, Final, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import catalog as spark_catalog
 from pyspark.sql.catalog import Catalog
-from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from lakelog.errors import UnsupportedStatement
+from lakelog.errors import UnsupportedFeature, UnsupportedStatement
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.spark.compat.kinds import ClassicFrame
+from lakelog.spark.compat.natives import DATA_SOURCES
 from lakelog.spark.runtime.types import SCHEMA_OPTION
 from lakelog.spark.session.table_writer import TableWriterV2
 
 _LAKE: Final = "_lakelog_attached"
+_OPTIONS: Final = "_lakelog_options"
 _SPARK_ONLY: Final[ContextVar[bool]] = ContextVar("spark_only", default=False)
 """True while lakelog asks Spark for its own relations."""
 
@@ -136,13 +138,38 @@ def _method(spark: Callable[..., Any], own: Callable[..., Any], session_of: Call
 
 def _read_table(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
     own = _own(self._spark, tableName)
-    return spark(self, tableName) if own is None else self.format("lakelog").load(own.full(tableName))
+    if own is None:
+        return spark(self, tableName)
+    if DATA_SOURCES:
+        return self.format("lakelog").load(own.full(tableName))
+    given = vars(self).get(_OPTIONS, {})
+    hints = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    return own.run(f"SELECT * FROM {tableName}{f' /*+ OPTIONS({hints}) */' if hints else ''}")[0]
+
+
+def _option(lake: AttachedLake, spark: Callable[..., Any], self: Any, key: str, value: Any) -> Any:
+    vars(self).setdefault(_OPTIONS, {})[key] = str(value).replace("'", "\\'")  # Spark's own are in its JVM
+    return spark(self, key, value)
+
+
+def _options(lake: AttachedLake, spark: Callable[..., Any], self: Any, **given: Any) -> Any:
+    for key, value in given.items():
+        _option(lake, lambda *_: None, self, key, value)
+    return spark(self, **given)
 
 
 def _read_stream(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
     own = _own(self._spark, tableName)
     if own is None:
         return spark(self, tableName)
+    if not DATA_SOURCES:
+        found = own.read_stream(tableName)
+        if isinstance(found, DataFrame):
+            return found
+        raise UnsupportedFeature(
+            f"a streaming DataFrame of table {tableName} needs Spark {DATA_SOURCES.text}, because older ones have no "
+            f"Python data sources: write lake.read_stream('{tableName}', options).foreach_batch(function, checkpoint)"
+        )
     # the rows of a stream have a column more than the table
     reader = self.schema(own.read_stream(tableName).schema).format("lakelog")
     return reader.option(SCHEMA_OPTION, own.schema(tableName).id).load(own.full(tableName))
@@ -377,6 +404,9 @@ def _run(text: str) -> Callable[..., Any]:
     return method
 
 
+_READER_OPTIONS: Final[Mapping[str, Callable[..., Any]]] = (
+    {} if DATA_SOURCES else {"option": _option, "options": _options}
+)
 _WRITES: Final[Mapping[str, Callable[..., Any]]] = {
     "insertInto": _insert_into,
     "saveAsTable": _save_as_table,
@@ -384,7 +414,7 @@ _WRITES: Final[Mapping[str, Callable[..., Any]]] = {
     "partitionBy": _partition_by,
 }
 _METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable[..., Any]]]]] = (
-    (DataFrameReader, lambda reader: reader._spark, {"table": _read_table}),
+    (DataFrameReader, lambda reader: reader._spark, {"table": _read_table, **_READER_OPTIONS}),
     (DataStreamReader, lambda reader: reader._spark, {"table": _read_stream}),
     (DataStreamWriter, lambda writer: writer._spark, {"toTable": _to_table, "foreachBatch": _foreach_batch}),
     (DataFrameWriter, lambda writer: writer._spark, _WRITES),

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.catalog.directories import bare_path
 from lakelog.catalog.names import FIRST, CatalogNames
-from lakelog.errors import InvalidOption, InvalidRequest, LakelogError, NotFound
+from lakelog.errors import InvalidOption, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.io import scheme_of
 from lakelog.io.storage.local import LocalFileIO
-from lakelog.options.log import STREAMING
+from lakelog.options.log import MAX_ROWS_PER_TRIGGER, STREAMING
 from lakelog.options.storage import is_storage_option
+from lakelog.spark.compat.natives import STREAM_LIMITS
+from lakelog.spark.compat.sources import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+    stream_reader,
+)
 from lakelog.spark.read.batch_reader import RELATION_OPTION, SPLITS_OPTION, LakelogReader
 from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
@@ -41,6 +48,8 @@ _OWN = (
     SCHEMA_OPTION,
     RELATION_OPTION,
 )
+_NO_LIMIT = 1 << 40
+"""Rows of a micro-batch of a Spark that sets no limits."""
 
 
 def _is_below(path: str, warehouse: str) -> bool:
@@ -58,6 +67,16 @@ def check_streams(table: DynamicTable) -> None:
         raise InvalidRequest(
             f"'{STREAMING.key}'='false' of table {table.name} is a batch read: use spark.read or lake.sql, not a stream"
         )
+
+
+def without_limit(table: DynamicTable) -> DynamicTable:
+    """The table with micro-batches of any size. Raises UnsupportedFeature if the read asks for a limit."""
+    if MAX_ROWS_PER_TRIGGER.key in table.hints:
+        raise UnsupportedFeature(
+            f"'{MAX_ROWS_PER_TRIGGER.key}' of table {table.name} needs Spark {STREAM_LIMITS.text}, because this Spark "
+            "sets no limits to a Python source: leave it out, and a micro-batch reads all that is there"
+        )
+    return table.with_hints({MAX_ROWS_PER_TRIGGER.key: str(_NO_LIMIT)})
 
 
 class FailedStreamReader(OwnErrors, DataSourceStreamReader):
@@ -172,10 +191,12 @@ class LakelogDataSource(OwnErrors, DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         try:
             table = self.opened("read")
+            if not STREAM_LIMITS:
+                table = without_limit(table)
             if not table.reads_log:
-                return LakelogFileStreamReader(table, schema)
+                return stream_reader(LakelogFileStreamReader(table, schema))
             check_streams(table)
-            return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
+            return stream_reader((NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema))
         except LakelogError as failure:
             return FailedStreamReader(failure)
 

@@ -7,12 +7,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from lakelog.io.clock import now_ms, sleep
+from lakelog.spark.compat.sources import (
+    DataSource,
+    DataSourceStreamReader,
+    InputPartition,
+    PrefetchingReader,
+    ReadAllAvailable,
+    ReadLimit,
+    stream_reader,
+)
 from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 from lakelog.spark.runtime.worker import prepare_worker
 
@@ -38,7 +44,7 @@ class ReplaySource(DataSource):
         return spark_schema(_open(self.options["path"]).schema.append(pa.field(SENT_COLUMN, pa.timestamp("us", "UTC"))))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return _ReplayReader(dict(self.options), schema)
+        return stream_reader(_ReplayReader(dict(self.options), schema))
 
 
 class _Rows(InputPartition):
@@ -47,7 +53,7 @@ class _Rows(InputPartition):
         self.first, self.last = first, last
 
 
-class _ReplayReader(_SimpleStreamReaderWrapper):
+class _ReplayReader(PrefetchingReader):
     """Sends small steps with the plan, and large ones to tasks; the rows of a range are deterministic."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:

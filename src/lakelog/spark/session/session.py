@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -20,9 +20,12 @@ from lakelog.io.shared_counts import counts_directory
 from lakelog.options.option import Options
 from lakelog.options.parts import LOCKS
 from lakelog.options.storage import NO_LOCK, STORAGE_LOCK, STORAGE_OPTIONS
+from lakelog.spark.compat.kinds import CHECKPOINT_MANAGER, sessions_class
+from lakelog.spark.compat.natives import DATA_SOURCES
 from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.spark.session.jvm import check_java, start_jvm
+from lakelog.spark.session.refused_format import refuse_format
 from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.read.time_travel import SESSION_ZONE
 
@@ -31,9 +34,7 @@ STREAM_SETTINGS: Mapping[str, str] = {
     # otherwise a delayed TCP acknowledgement costs every Python task 40 ms
     _UNIX_SOCKETS: "true",
     # the default manager forks a process per file on a local disk: 30 ms per micro-batch
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_MANAGER,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.execution.pyspark.binaryAsBytes": "true",
     # fewer, larger batches: per-batch work, and a record of an arrow log, cover more rows
@@ -162,13 +163,16 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     """
     check_locks(spark, catalogs)
     _take_own_python(spark)
+    if not DATA_SOURCES:
+        refuse_format()
     configs = {name: config.of_tables() for name, config in catalogs.items()}
     members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     members["zone"] = spark.conf.get(SESSION_ZONE) or ""
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
-    with _active(spark):
-        spark.dataSource.register(named)
+    if DATA_SOURCES:
+        with _active(spark):
+            spark.dataSource.register(named)
     return named
 
 
@@ -181,8 +185,7 @@ def _active(spark: SparkSession) -> Iterator[None]:
     if is_remote():
         yield
         return
-    jvm: Any = spark._jvm
-    sessions = SparkSession._get_j_spark_session_class(jvm)
+    sessions = sessions_class(spark)
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:

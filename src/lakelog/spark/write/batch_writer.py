@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lakelog.errors import InvalidOption, NotFound, after_decision
@@ -21,7 +20,9 @@ from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_COLUMNS
-from lakelog.spark.runtime.types import arrow_for_spark, conform, map_in_arrow, with_times
+from lakelog.spark.compat.arrow import map_in_arrow
+from lakelog.spark.compat.sources import DataSourceArrowWriter, WriterCommitMessage
+from lakelog.spark.runtime.types import arrow_for_spark, conform, with_times
 from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append

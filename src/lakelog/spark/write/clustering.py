@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import LongType
 
 from lakelog.options.table import WRITE_SHUFFLE
-from lakelog.spark.runtime.types import arrow_function, column_of
+from lakelog.spark.compat.arrow import collected, with_arrow_column
+from lakelog.spark.runtime.types import column_of
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.table.write.clustering import ORDER, ClusteringJob, ZOrder
@@ -32,7 +34,7 @@ def clustered(frame: DataFrame, files: ClusteringJob) -> DataFrame:
         curve_column = _CURVE_COLUMN
         while curve_column in columns:
             curve_column += "_"
-        frame = frame.select(*map(column_of, columns), _curve_positions(frame, files, by).alias(curve_column))
+        frame = _with_positions(frame, files, curve_column)
         by = [sf.col(curve_column)]
     order = [*map(column_of, table.schema.partition_keys), *by]
     if table.schema.num_buckets > 1:
@@ -42,15 +44,17 @@ def clustered(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     return spread.sortWithinPartitions(*order).select(*map(column_of, columns))
 
 
-def _curve_positions(frame: DataFrame, files: ClusteringJob, by: list[Column]) -> Column:
-    wanted = frame.select(*by)
+def _with_positions(frame: DataFrame, files: ClusteringJob, name: str) -> DataFrame:
+    """The frame with one more column: the position of a row on the curve."""
+    by = files.layout.columns
+    wanted = frame.select(*map(column_of, by))
     if files.row_count > _SAMPLE:
         wanted = wanted.sample(fraction=_SAMPLE / files.row_count, seed=0)
-    sample = wanted.limit(2 * _SAMPLE).toArrow()
+    sample = collected(wanted.limit(2 * _SAMPLE))
     curve = ZOrder.of_sample(sample.columns)
 
     def positions(*columns: pa.Array) -> pa.Array:
         prepare_worker()
         return curve.positions(columns)
 
-    return arrow_function(positions, "bigint")(*by)
+    return with_arrow_column(frame, name, positions, LongType(), by)

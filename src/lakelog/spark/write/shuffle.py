@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegerType
 from pyspark.sql.utils import is_remote
 
 from lakelog.merge.table_rules import needs_lookup
@@ -26,7 +27,9 @@ from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.rows.murmur import ADD, C1, C2, M1, M2, MASK, SEED, mix_one
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
-from lakelog.spark.runtime.types import arrow_function, column_of
+from lakelog.spark.compat.arrow import with_arrow_column
+from lakelog.spark.compat.partition_ids import by_partition_id
+from lakelog.spark.runtime.types import column_of
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.conform import conform
@@ -64,7 +67,8 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
     if schema.partition_keys:
         task_number = task_number + sf.hash(*(column_of(k) for k in schema.partition_keys)).cast("bigint")
     numbered = with_bucket(frame, table, _BUCKET)
-    return numbered.repartitionById(tasks, sf.pmod(task_number, sf.lit(tasks)).cast("int")).select(*_columns(frame))
+    spread = by_partition_id(numbered, tasks, sf.pmod(task_number, sf.lit(tasks)).cast("int"))
+    return spread.select(*_columns(frame))
 
 
 def _task_count(frame: DataFrame) -> int:
@@ -104,8 +108,7 @@ def with_bucket(
     def buckets(*columns: pa.Array) -> pa.Array:
         return _buckets(schema, where, columns)
 
-    asked = arrow_function(buckets, "int")
-    return frame.select(*_columns(frame), asked(*(column_of(k.name) for k in keys)).alias(name))
+    return with_arrow_column(frame, name, buckets, IntegerType(), [k.name for k in keys])
 
 
 def _is_simple(frame: DataFrame, key: DataField) -> bool:

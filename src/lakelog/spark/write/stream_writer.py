@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
 from lakelog.options.table import MISSING_COLUMNS
+from lakelog.spark.compat.sources import DataSourceStreamArrowWriter, WriterCommitMessage
 from lakelog.spark.runtime.types import with_times
 from lakelog.spark.runtime.worker import OwnErrors, prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later

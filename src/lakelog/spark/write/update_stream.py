@@ -6,15 +6,11 @@ tasks write one attempt each and this process commits them, as ``stream_writer.p
 
 from __future__ import annotations
 
-import os
-import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BinaryType, StructField, StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.errors import InvalidRequest, UnsupportedFeature
@@ -22,13 +18,10 @@ from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import CHANGES, LOG_CONTENT
 from lakelog.options.table import MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.runtime.types import arrow_for_spark, map_in_arrow
-from lakelog.spark.write.stream_writer import LakelogStreamWriter
+from lakelog.spark.compat.kinds import refuses_mode
+from lakelog.spark.write.append_stream import each_batch
 from lakelog.table.model.dynamic_table import DynamicTable
 
-_REFUSED_MODE: Final = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
-"""Spark's error for an operation that the output mode does not support."""
-_MESSAGE: Final = StructType([StructField("message", BinaryType())])
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -38,31 +31,16 @@ def start_update(table: DynamicTable, frame: DataFrame, checkpoint: str, refused
     ``refused`` is Spark's refusal to append the frame's rows. It is raised again if the frame has no aggregation.
     Raises InvalidRequest, before the query starts, for a table or a query that does not fit.
     """
-    if refused.getCondition() != _REFUSED_MODE or "aggregation" not in str(refused):
+    if not refuses_mode(refused) or "aggregation" not in str(refused):
         raise refused
     what = f"the aggregation of a stream into table {table.name}"
     _check_table(table, what)
     if is_remote():
         raise UnsupportedFeature(f"{what} cannot run on Spark Connect: start it from a session that is not remote")
-    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
-        raise UnsupportedFeature(
-            f"{what} needs the ids that Spark gives to the thread of a query: start Python without PYSPARK_PIN_THREAD"
-        )
     _check_groups(frame, table, what)
     _check_nulls(frame, table, what)
-    table.check_rows_writable()
-    sink = LakelogStreamWriter(table, arrow_for_spark(frame.schema), overwrite=False)
-
-    def attempts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pydict({"message": [pickle.dumps(sink.write(batches))]})
-
-    def write(batch: DataFrame, epoch: int) -> None:
-        found = map_in_arrow(batch, attempts, _MESSAGE).collect()
-        sink.commit_epoch([pickle.loads(row.message) for row in found], epoch)
-
-    writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
     try:
-        return writer.outputMode("update").start()
+        return each_batch(table, frame, checkpoint).outputMode("update").start()
     except AnalysisException as failed:
         said = str(failed).strip().partition("\n")[0]
         raise InvalidRequest(f"{what} is not supported: leave out what Spark cannot update. Spark: {said}") from failed
