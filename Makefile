@@ -13,12 +13,16 @@ PLAIN := tests --ignore=tests/docs --ignore=tests/interop --ignore=tests/browser
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
 # Takes all cores for itself: jobs of several processes that are killed, and have to come to their end between two kills.
 CHAOS := tests/integration/test_chaos.py
-OLDEST_PYSPARK := pyspark==4.2.0
+# The newest patch of each older minor release; .venv has the newest PySpark.
+OLDER_SPARKS := 3.5.9 4.0.5 4.1.4 4.2.1
+SPARKS := $(foreach release,$(OLDER_SPARKS),$(basename $(release)))
 NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site release-check \
         .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
         test-docs test-lowest test-on-connect test-single hosts test-hosts
+        .venv .venv-lowest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
+        test-docs test-lowest test-on-connect test-single test-on-sparks test-sparks
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,11 +69,13 @@ check-house:
 SINGLE := test-chaos test-on-connect
 LANES := test-servers test-docs test-browser test-lowest test-hosts
 VERBS := test-spark test-deep $(LANES) test-single
+LANES := test-servers test-docs test-browser test-lowest
+VERBS := test-spark test-deep $(LANES) test-sparks test-single
 test-more test-single $(VERBS) $(SINGLE): export LAKELOG_NO_SKIPS := 1
 $(VERBS) $(SINGLE): export LAKELOG_LANE = $(@:test-%=%)
 test-more: $(VERBS) ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, the lowest versions
 
-$(LANES) $(SINGLE): .venv/spark-classes.jsa
+$(LANES) $(SINGLE) test-sparks: .venv/spark-classes.jsa
 
 test-single: .venv/spark-classes.jsa
 	$(MAKE) --keep-going --jobs 2 --output-sync=recurse $(SINGLE)
@@ -93,18 +99,28 @@ test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
 test-lowest: .venv-lowest
 	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(call draw,--cases 1/8 --files 1/2) -m "not spark and not slow and not deep and $(NO_SERVER)" $(addprefix tests/,sql unit/fileformat unit/filestore unit/logstore unit/merge unit/paimon)
 
+# 3.5 and another one that the seed draws; a share of the short selection on each.
+test-sparks:
+	$(MAKE) --no-print-directory test-on-sparks SPARKS="$$(PYTHONPATH=tests .venv/bin/python -m drawn_sparks $(SPARKS))" DRAWN="$(call draw,--files 1/5)"
+
+test-on-sparks: DRAWN ?=
+test-on-sparks: .venv ## the short selection of the tests on other PySparks (SPARKS="3.5 4.0"; ARGS go to pytest)
+	$(MAKE) --no-print-directory --jobs 2 $(addprefix .venv-spark-,$(SPARKS))
+	for release in $(SPARKS); do LAKELOG_LANE=spark-$$release .venv-spark-$$release/bin/python -m pytest -m "smoke and $(NO_SERVER)" $(DRAWN) tests/spark $(ARGS); done
+
 test-on-connect:
 	LAKELOG_SPARK=connect $(PYTEST) $(call draw,--files 1/3) $(ON_CONNECT)
 
 test-long: export LAKELOG_NO_SKIPS := 1
 test-long: export WHOLE := 1
 test-long: export LAKELOG_DEPTH ?= full
-test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user ## everything once, before an issue is called resolved: all lanes whole, other engines, dbt, the oldest PySpark
+test-long: .venv/spark-classes.jsa .venv-pypaimon .venv-pyiceberg .venv-user ## everything once, before an issue is called resolved: all lanes whole, other engines, dbt, the older PySparks
 	$(MAKE) --keep-going test test-more
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 	$(PYTEST) $(CHAOS) -m pulsar
 	$(MAKE) spec
-	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
+	$(MAKE) $(addprefix .venv-spark-,$(SPARKS))
+	for release in $(SPARKS); do .venv-spark-$$release/bin/python -m pytest $(SPREAD) -m "not pulsar" tests/spark; done
 
 spec: .venv ## the specification of the commit protocol: no violation, every planted bug found (needs Rust's cargo)
 	test -x .venv-spec/bin/tla || cargo install tla-checker --version 0.24.11 --locked --root .venv-spec
@@ -186,8 +202,10 @@ LOWEST_EXTRAS := kafka orc sql-catalog rest
 	@scripts/environment .venv-lowest -e '.[kafka,orc,sql-catalog,rest]' pandas pytest pytest-timeout pytest-xdist hypothesis \
 	    $$(.venv/bin/python scripts/lowest_versions.py $(LOWEST_EXTRAS))
 
-.venv-oldest:
-	@scripts/environment .venv-oldest -e '.[all,dev]' '$(OLDEST_PYSPARK)'
+.venv-spark-%: .venv FORCE
+	@scripts/spark_environment $@ $(filter $*.%,$(OLDER_SPARKS))
+
+FORCE:
 
 .venv-pypaimon:
 	@scripts/environment .venv-pypaimon 'pypaimon==2.1.*'

@@ -61,6 +61,8 @@ LANES: Final = (
     Lane("test-hosts", 60, ("spark/session", "hosts", "deploy")),
     Lane("test-docs", 150, ("docs", "examples", "sql", "cli")),
     Lane("test-spark", 235, ("spark", "sql", "lake")),
+    Lane("test-sparks", 145, ("spark",)),
+    Lane("test-spark", 190, ("spark", "sql", "lake")),
     Lane("test-deep", 270, ("table", "filestore", "logstore", "merge", "state", "property")),
     Lane("test-servers", 280, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
 )

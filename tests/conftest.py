@@ -21,6 +21,7 @@ from lanes import COLLECTED
 from sampling import Sampling, add_options
 from servers.shared import SharedServer, jvm_starts
 from smoke import LONG, SMOKE
+from spark_results import SparkResults
 
 if TYPE_CHECKING:
     from servers.hdfs_cluster import HdfsCluster
@@ -37,6 +38,7 @@ _EVERY_PYSPARK = frozenset(
 )
 """The files of tests/spark about what uses the parts of PySpark that change from version to version."""
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka", "browser": "browser", "hosts": "hosts"}
+_MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka", "browser": "browser"}
 _MANY_DESCRIPTORS = 300
 _OTHER = "pulsar"
 """The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""
@@ -94,6 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` ends the run, and with it its servers
         config.pluginmanager.register(LaneReport(), "lane-report")
+    config.pluginmanager.register(SparkResults(), "spark-results")
 
 
 def pytest_report_header() -> str:
@@ -118,8 +121,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None
             )
             item.add_marker(_OTHER if is_other else _MARKERS[folder])
-        if folder == "spark" and item.path.name in _EVERY_PYSPARK:
-            item.add_marker("every_pyspark")
         function = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
         if folder == "spark" and not SMOKE.isdisjoint({function, f"{item.path.name}::{item.name}"}):
             item.add_marker("smoke")

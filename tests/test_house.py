@@ -159,6 +159,20 @@ def test_every_registered_part_loads(modules: dict[str, ModuleType]) -> None:
             assert registry.load(name) is not None, f"{where}: {name}"
 
 
+def test_only_one_room_asks_for_the_version_of_spark() -> None:
+    """What a release lacks has a name in ``spark/compat/natives.py``; others ask for it by that name."""
+    allowed = {SOURCE / "spark" / "__init__.py", *(SOURCE / "spark" / "compat").glob("*.py")}
+    asking = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in sorted((SOURCE / "spark").rglob("*.py"))
+        if path not in allowed
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if (isinstance(node, ast.Attribute) and node.attr in ("__version__", "version", "version_info"))
+        or (isinstance(node, ast.ImportFrom) and any(a.name in ("RELEASE", "__version__") for a in node.names))
+    ]
+    assert asking == []
+
+
 def test_no_file_compares_with_the_name_of_a_part() -> None:
     parts = {*MERGE_ENGINES, *LOG_SYSTEMS, *LOG_FORMATS, *FILE_FORMATS, *LOCKS, *CATALOGS, *PROCEDURES}
     names = "|".join(sorted(parts - {"file", "files", "sql"}))  # words with other meanings, too

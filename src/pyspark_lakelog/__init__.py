@@ -11,6 +11,7 @@ from typing import Any
 
 try:
     from pyspark.sql.datasource import DataSource
+    from pyspark.version import __version__ as _VERSION
 except ImportError:
     importlib.import_module("lakelog.spark")  # says which PySpark it needs
     raise
@@ -28,5 +29,8 @@ class DefaultSource(DataSource):
         """The source itself, which is not of this class."""
         return importlib.import_module("lakelog.spark.session.data_source").LakelogDataSource(*arguments, **more)
 
+
+if _VERSION.startswith("4.0."):  # that release lets no session replace a source that it has found by itself
+    del DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -89,15 +89,15 @@ def test_python_reads_writes_and_maintains_tables_without_pyspark(tmp_path: Path
     assert "|       db|        t|" in printed
 
 
-@pytest.mark.parametrize("version", [None, "3.5.1", "4.1.2", "4.4.0", "in a zip"])
+@pytest.mark.parametrize("version", [None, "3.4.4", "4.4.0", "in a zip"])
 def test_simple_statements_run_beside_any_pyspark_and_every_way_to_it_says_what_to_install(
     tmp_path: Path, no_spark: Path, version: str | None
 ) -> None:
     place, told = no_spark, "which is not installed: pip install 'lakelog[spark]'"
     if version is not None:
-        found = "4.1.2" if version == "in a zip" else version
+        found = "3.4.4" if version == "in a zip" else version
         place = old_spark(tmp_path / "old", found)
-        told = f"PySpark {found} is installed, and lakelog's Spark parts need >=4.2,<4.4: pip install 'lakelog[spark]'"
+        told = f"PySpark {found} is installed, and lakelog's Spark parts need >=3.5,<4.4: pip install 'lakelog[spark]'"
     if version == "in a zip":  # as spark-submit has it
         place = Path(shutil.make_archive(str(tmp_path / "pyspark"), "zip", place))
     *shown, _, _, _, _, _, _, _ = lines = run(_ENTRANCES, tmp_path, place).splitlines()
@@ -116,7 +116,7 @@ def test_the_command_line_says_the_same(tmp_path: Path, no_spark: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("version", [None, "4.1.2"])
+@pytest.mark.parametrize("version", [None, "3.4.4"])
 def test_the_doctor_runs_all_its_checks(tmp_path: Path, no_spark: Path, version: str | None) -> None:
     place = no_spark if version is None else old_spark(tmp_path / "old", version)
     script = "from lakelog.cli.main import main; sys.argv[1:] = ['doctor', '--format', 'csv']; main()"

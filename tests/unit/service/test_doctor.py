@@ -125,9 +125,9 @@ def test_the_pyspark_that_is_asked_for_is_the_one_that_is_checked() -> None:
 
 
 def test_an_old_pyspark_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "version", lambda _: "3.5.1")
+    monkeypatch.setattr(metadata, "version", lambda _: "3.4.4")
     finding = look("spark", around)[0]
-    assert (finding.outcome, finding.what_to_do) == ("fail", "pip install 'pyspark>=4.2,<4.4'")
+    assert (finding.outcome, finding.what_to_do) == ("fail", "pip install 'pyspark>=3.5,<4.4'")
 
 
 def test_another_spark_in_spark_home_fails(

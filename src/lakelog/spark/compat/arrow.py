@@ -42,8 +42,8 @@ def collected(frame: DataFrame) -> pa.Table:
     if ARROW_FRAMES:
         return frame.toArrow()
     target = to_arrow(frame.schema)
-    found = frame._collect_as_arrow()  # type: ignore[operator]
-    return pa.Table.from_batches([batch.cast(target) for batch in found], target)
+    batches = frame._collect_as_arrow()  # type: ignore[operator]
+    return pa.Table.from_batches([batch.cast(target) for batch in batches], target)
 
 
 def frame_of_rows(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
@@ -85,16 +85,16 @@ def with_arrow_column(
     """
     if ARROW_FUNCTIONS:
         udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
-        made = udf(function, kind, evalType=_SCALAR)
-        own = [frame[_quoted(column)] for column in frame.columns]
-        return frame.select(*own, made(*(frame[_quoted(column)] for column in inputs)).alias(name))
+        function_of = udf(function, kind, evalType=_SCALAR)
+        columns = [frame[_quoted(column)] for column in frame.columns]
+        return frame.select(*columns, function_of(*(frame[_quoted(column)] for column in inputs)).alias(name))
     schema = StructType([*frame.schema.fields, StructField(name, kind)])
     target = to_arrow(schema)
 
     def appended(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = function(*(batch.column(column) for column in inputs))
-            yield pa.RecordBatch.from_arrays([*batch.columns, found], schema=target)
+            values = function(*(batch.column(column) for column in inputs))
+            yield pa.RecordBatch.from_arrays([*batch.columns, values], schema=target)
 
     return map_in_arrow(frame, appended, schema)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
@@ -13,7 +12,6 @@ from lakelog.io.names import new_uuid
 from lakelog.spark.compat.natives import (
     CHECKPOINT_PACKAGE,
     CLASSIC_PACKAGE,
-    CONDITIONS,
     SCALARS,
     TIMES_OF_DAY,
     TRY_CASTS,
@@ -42,18 +40,6 @@ else:
 
     class VariantType(spark_types.AtomicType):
         """Stands for a type that no value here has."""
-
-
-def condition_of(failed: PySparkException) -> str | None:
-    """The name of an error of Spark's list of errors, None if it has none."""
-    return failed.getCondition() if CONDITIONS else failed.getErrorClass()
-
-
-def refuses_mode(refused: AnalysisException) -> bool:
-    """Whether an error is the refusal of an operation in the output mode of a stream."""
-    if CONDITIONS:
-        return refused.getCondition() == "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
-    return "output mode not supported" in str(refused)
 
 
 def sessions_class(spark: SparkSession) -> Any:
@@ -95,9 +81,7 @@ __all__ = [
     "ClassicFrame",
     "TimeType",
     "VariantType",
-    "condition_of",
     "frame_of_plan",
-    "refuses_mode",
     "scalar",
     "sessions_class",
     "try_cast",

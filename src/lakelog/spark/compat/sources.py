@@ -87,11 +87,13 @@ class WholeReader(PrefetchingReader):
     def __init__(self, whole: Any) -> None:
         super().__init__(whole)
         self._whole = whole
+        self._first: dict[str, Any] | None = None
         self._at: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        first: dict[str, Any] = self._whole.initialOffset()
-        return first
+        if self._first is None:  # asked again, it may be another one
+            self._first = self._whole.initialOffset()
+        return self._first
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
         start = self.initialOffset() if self._at is None else self._at

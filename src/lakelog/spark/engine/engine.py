@@ -27,7 +27,7 @@ from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DAT
 from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
-from lakelog.spark.compat.kinds import condition_of
+from lakelog.spark.compat.failures import condition_of, job_failures
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.kind_use import has_kinds, netted_rows, unused_kinds
@@ -132,7 +132,9 @@ class SparkEngine:
     def batches(self, plan: QueryPlan) -> Iterator[pa.RecordBatch]:
         """The rows of a query as Arrow batches. Raises InvalidRequest with Spark's reason."""
         try:
-            yield from arrow_rows(self.run_query(plan)).to_batches()
+            with job_failures():
+                rows = arrow_rows(self.run_query(plan))
+            yield from rows.to_batches()
         except PySparkException as failed:
             raise InvalidRequest(f"Spark cannot run the query: {str(failed).partition(chr(10))[0]}") from failed
 
@@ -329,7 +331,8 @@ class SparkEngine:
     def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> RowCounts:
         rows = shuffled(frame, table)
         try:
-            return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
+            with job_failures():
+                return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
         except PySparkException as failed:
             own = lakelog_error_in_text(failed)
             if own is failed:

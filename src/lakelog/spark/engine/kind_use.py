@@ -84,8 +84,8 @@ def _relation_of(node: Any) -> str | None:
     """The name of a read of lakelog's, None for any other operator."""
     if node.nodeName().startswith("RelationV2") or "DataSourceV2" in node.getClass().getSimpleName():
         relation = node.relation() if "Scan" in node.getClass().getSimpleName() else node
-        found: str | None = relation.options().get(RELATION_OPTION)
-        return found
+        label: str | None = relation.options().get(RELATION_OPTION)
+        return label
     if node.nodeName() in MAPS:
         name = str(node.functionExpr().name())
         return name.removeprefix(TASKS_OF) if name.startswith(TASKS_OF) else None

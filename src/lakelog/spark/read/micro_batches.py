@@ -158,8 +158,8 @@ class MicroBatchQuery:
 
 def _plain(offset: dict[str, Any]) -> dict[str, Any]:
     """An offset as the checkpoint has it."""
-    found: dict[str, Any] = json.loads(json.dumps(offset))
-    return found
+    position: dict[str, Any] = json.loads(json.dumps(offset))
+    return position
 
 
 def _reader_of(table: DynamicTable, schema: StructType) -> Any:

@@ -60,20 +60,20 @@ def frame_of_parts(
 ) -> DataFrame:
     """A frame of the rows of some parts; each is a task. ``name`` is that of the tasks' function in Spark's plan."""
     tasks = max(len(parts), 1)
-    given = frame_of_rows(spark, pa.Table.from_batches([_packed(parts, tasks)]), _PARTS)
-    return _read(given, tasks, read, schema, name)
+    packed = frame_of_rows(spark, pa.Table.from_batches([_packed(parts, tasks)]), _PARTS)
+    return _read(packed, tasks, read, schema, name)
 
 
-def _read(given: DataFrame, tasks: int, read: ReadPart, schema: StructType, name: str | None) -> DataFrame:
+def _read(packed: DataFrame, tasks: int, read: ReadPart, schema: StructType, name: str | None) -> DataFrame:
     counts = counts_directory()
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker(counts)
         for batch in batches:
-            for packed in batch.column("part"):
-                yield from read(pickle.loads(packed.as_py()))
+            for part in batch.column("part"):
+                yield from read(pickle.loads(part.as_py()))
 
-    return map_in_arrow(by_partition_id(given, tasks, sf.col("task")), rows, schema, name)
+    return map_in_arrow(by_partition_id(packed, tasks, sf.col("task")), rows, schema, name)
 
 
 def _packed(parts: Sequence[InputPartition], tasks: int) -> pa.RecordBatch:

@@ -142,8 +142,8 @@ def _read_table(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableN
         return spark(self, tableName)
     if DATA_SOURCES:
         return self.format("lakelog").load(own.full(tableName))
-    given = vars(self).get(_OPTIONS, {})
-    hints = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    options = vars(self).get(_OPTIONS, {})
+    hints = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
     return own.run(f"SELECT * FROM {tableName}{f' /*+ OPTIONS({hints}) */' if hints else ''}")[0]
 
 
@@ -163,9 +163,9 @@ def _read_stream(lake: AttachedLake, spark: Callable[..., Any], self: Any, table
     if own is None:
         return spark(self, tableName)
     if not DATA_SOURCES:
-        found = own.read_stream(tableName)
-        if isinstance(found, DataFrame):
-            return found
+        changes = own.read_stream(tableName)
+        if isinstance(changes, DataFrame):
+            return changes
         raise UnsupportedFeature(
             f"a streaming DataFrame of table {tableName} needs Spark {DATA_SOURCES.text}, because older ones have no "
             f"Python data sources: write lake.read_stream('{tableName}', options).foreach_batch(function, checkpoint)"

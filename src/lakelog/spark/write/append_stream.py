@@ -43,10 +43,10 @@ def each_batch(table: DynamicTable, frame: DataFrame, checkpoint: str) -> Any:
         yield pa.RecordBatch.from_pydict({"message": [pickle.dumps(sink.write(batches))]})
 
     def write(batch: DataFrame, epoch: int) -> None:
-        found = map_in_arrow(batch, attempts, _MESSAGE).collect()
-        if not found:  # a frame without tasks, which is an epoch without rows
+        messages = map_in_arrow(batch, attempts, _MESSAGE).collect()
+        if not messages:  # a frame without tasks, which is an epoch without rows
             one = batch.sparkSession.range(0, 1, 1, 1)
-            found = map_in_arrow(one, lambda _: attempts(iter(())), _MESSAGE).collect()
-        sink.commit_epoch([pickle.loads(row.message) for row in found], epoch)
+            messages = map_in_arrow(one, lambda _: attempts(iter(())), _MESSAGE).collect()
+        sink.commit_epoch([pickle.loads(row.message) for row in messages], epoch)
 
     return frame.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)

@@ -18,7 +18,7 @@ from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import CHANGES, LOG_CONTENT
 from lakelog.options.table import MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.compat.kinds import refuses_mode
+from lakelog.spark.compat.failures import refuses_mode
 from lakelog.spark.write.append_stream import each_batch
 from lakelog.table.model.dynamic_table import DynamicTable
 
