@@ -1,13 +1,16 @@
 """What works on the PySpark of this run, by capability (``smoke.py``): the page of all of them is made of it.
 
-``LAKELOG_SPARK_RESULTS`` names the JSON file, to which a run adds its own version.
+A test that lakelog ends with an error that names a newer Spark ("… needs Spark 4.0, …") counts as *refused*, on older
+ones only. ``LAKELOG_SPARK_RESULTS`` names the JSON file, to which a run adds its own version.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections import defaultdict
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,54 +21,45 @@ from smoke import BY_CAPABILITY
 
 FILE: Final = os.environ.get("LAKELOG_SPARK_RESULTS", "")
 _CAPABILITY: Final = {test: name for name, tests in BY_CAPABILITY.items() for test in tests}
+_NEWER: Final = re.compile(r"[^\n]*needs Spark (\d+)\.(\d+)[^\n]*")
 
 
-def since_spark(item: pytest.Item) -> tuple[tuple[int, int], str] | None:
-    """The first PySpark that can do what a test does, and why older ones cannot; None if all can."""
-    marker = item.get_closest_marker("since_spark")
-    if marker is None:
+def refusal(error: BaseException) -> str | None:
+    """The line of an error that names a newer Spark than that of this run; None for any other error."""
+    found = _NEWER.search(str(error))
+    if found is None:
         return None
-    release, why = marker.args
-    major, minor = release.split(".")
-    return (int(major), int(minor)), why
-
-
-def refused(item: pytest.Item) -> str | None:
-    """Why the PySpark of this run cannot do what a test does; None if it can."""
     from pyspark.version import __version__
 
-    since = since_spark(item)
-    if since is None or tuple(map(int, __version__.split(".")[:2])) >= since[0]:
-        return None
-    return since[1]
+    is_older = tuple(map(int, __version__.split(".")[:2])) < (int(found[1]), int(found[2]))
+    return found[0].strip() if is_older else None
 
 
 @dataclass(eq=False)
 class SparkResults:
-    """A plugin that leaves out what this PySpark cannot do, and writes down what it could."""
+    """A plugin that tells refusals from failures, and writes down what this PySpark could do."""
 
     found: dict[str, dict[str, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Called after the markers are set."""
-        left_out = [item for item in items if item.get_closest_marker("since_spark") and refused(item)]
-        for item in left_out:
-            self._add(item.nodeid, "refused", str(refused(item)))
-        if left_out:
-            config.hook.pytest_deselected(items=left_out)
-            items[:] = [item for item in items if item not in left_out]
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Reports a refusal as an expected failure, with its reason."""
+        report = yield
+        why = refusal(call.excinfo.value) if report.failed and call.excinfo is not None else None
+        if why is not None:
+            report.outcome, report.wasxfail = "skipped", why  # type: ignore[attr-defined]
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds the outcome of a test."""
-        if report.when == "call" or report.failed:
-            self._add(report.nodeid, report.outcome, report.nodeid.rpartition("/")[2])
-
-    def _add(self, node: str, outcome: str, text: str) -> None:
-        name = node.rpartition("/")[2]
+        name = report.nodeid.rpartition("/")[2]
         capability = _CAPABILITY.get(name) or _CAPABILITY.get(name.partition("[")[0])
-        if capability is not None and text not in self.found[capability][outcome]:
-            self.found[capability][outcome].append(text)
+        if capability is None or (report.when != "call" and report.passed):
+            return
+        outcome = "refused" if hasattr(report, "wasxfail") else report.outcome
+        self.found[capability][outcome].append(name)
 
     def pytest_sessionfinish(self) -> None:
         """Adds this version to the file."""
@@ -75,5 +69,5 @@ class SparkResults:
 
         path = Path(FILE)
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        known[__version__] = {name: dict(outcomes) for name, outcomes in sorted(self.found.items())}
+        known[__version__] = {name: {k: sorted(v) for k, v in found.items()} for name, found in self.found.items()}
         path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")

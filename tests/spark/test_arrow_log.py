@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from lakelog.spark.compat.natives import STREAM_LIMITS
 from seen_batches import SeenBatches
 
 ROWS = 200_000
@@ -67,7 +68,8 @@ def check_all_reads(lake, spark, tmp_path, expected: pl.DataFrame) -> None:
         assert found.equals(expected.select(found.columns)), what
     for mode in ("earliest", "latest-full"):
         taken = SeenBatches(tmp_path / f"{mode}-seen")
-        options = {"read.mode": "log", "scan.startup.mode": mode, "read.max-rows-per-trigger": "300000"}
+        options = {"read.mode": "log", "scan.startup.mode": mode}
+        options |= {"read.max-rows-per-trigger": "300000"} if STREAM_LIMITS else {}
         reading = spark.readStream.format("lakelog").options(**options).load("db.t").writeStream
         reading = reading.foreachBatch(taken.take)
         reading.option("checkpointLocation", str(tmp_path / mode)).trigger(availableNow=True).start().awaitTermination()

@@ -88,13 +88,13 @@ def test_a_checkpoint_belongs_to_one_query(lake, spark, tmp_path) -> None:
         query.stop()
 
 
-def test_tasks_read_the_newest_rows_on_each_run(lake, spark) -> None:
+def test_tasks_read_the_newest_rows_in_each_query_of_a_frame(lake, spark) -> None:
     lake.sql(CREATE)
     scan = scan_of(lake.table("db.t").logical)
     frame = task_frame(spark, scan.table, scan_schema(scan.schema, scan.row_schema))
     for number in (1, 2):
         lake.sql(f"insert into db.t values ({number}, 'a')")
-        assert sorted(row["id"] for row in frame.collect()) == list(range(1, number + 1))
+        assert sorted(row["id"] for row in frame.select("id").collect()) == list(range(1, number + 1))
 
 
 def test_a_stream_is_written_by_each_batch_once(lake, spark, tmp_path) -> None:
@@ -107,7 +107,7 @@ def test_a_stream_is_written_by_each_batch_once(lake, spark, tmp_path) -> None:
         while (progress := query.lastProgress) is None or not progress["numInputRows"]:
             assert not query.awaitTermination(0.2)
         query.stop()
-    lake.table("db.t").commit_pending()
+    lake.table("db.t").seal()
     ids = [row["id"] for row in lake.sql("select id from db.t").collect()]
     assert sorted(ids) == list(range(len(ids)))
     assert ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from lakelog.spark.compat.natives import STREAM_LIMITS
 from seen_batches import SeenBatches
 
 CREATE = """create table db.t (id bigint, name string, primary key (id)) using lakelog
@@ -48,7 +49,8 @@ def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, s
     taken = SeenBatches(tmp_path / "seen")
 
     def stream(**trigger):
-        options = {"read.mode": "log", "scan.startup.mode": "latest-full", "read.max-rows-per-trigger": "600"}
+        options = {"read.mode": "log", "scan.startup.mode": "latest-full"}
+        options |= {"read.max-rows-per-trigger": "600"} if STREAM_LIMITS else {}
         reader = spark.readStream.format("lakelog").options(**options).load("db.t")
         writing = reader.writeStream.option("checkpointLocation", str(tmp_path / "cp")).foreachBatch(taken.take)
         return writing.trigger(**trigger).start()

@@ -12,10 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelog.errors import CommitConflict
+from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.io import file_io_for
 from lakelog.io.journal import Journal
 from lakelog.spark.compat.arrow import frame_of_rows, to_arrow
+from lakelog.spark.compat.natives import DATA_SOURCES
 from lakelog.spark.compat.sources import ReadAllAvailable
 from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
@@ -40,6 +41,15 @@ class MicroBatches:
     spark: SparkSession
     table: DynamicTable
     schema: StructType
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(DataFrame, name):
+            raise UnsupportedFeature(
+                f"'{name}' of a stream of table {self.table.name} needs Spark {DATA_SOURCES.text}, because older ones "
+                f"have no Python data sources: write lake.read_stream('{self.table.name}', options).foreach_batch(function, "
+                "checkpoint)"
+            )
+        raise AttributeError(name)
 
     def foreach_batch(
         self, function: BatchFunction, checkpoint: str, *, available_now: bool = False

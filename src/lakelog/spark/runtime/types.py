@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -26,8 +26,10 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, fields_from_arrow, plain_batch
 from lakelog.paimon.types.null_rows import cast_column, cast_rows
 from lakelog.paimon.types.types import DataType
+from lakelog.paimon.types.variant import is_variant
 from lakelog.spark.compat.arrow import frame_of_rows, from_arrow, to_arrow
 from lakelog.spark.compat.kinds import DATETIMES, TimeType
+from lakelog.spark.compat.natives import VARIANTS
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
@@ -185,16 +187,20 @@ def _readable(field: pa.Field) -> pa.Field:
         kind = pa.int32()
     if pa.types.is_union(kind):
         raise UnsupportedFeature(f"column '{field.name}' has type {kind}, which Spark cannot read")
-    if pa.types.is_nested(kind) and _has_time(kind):
+    if not VARIANTS and _has(kind, is_variant):
+        raise UnsupportedFeature(
+            f"column '{field.name}' of type VARIANT needs Spark {VARIANTS.text}: read and write the table without Spark"
+        )
+    if pa.types.is_nested(kind) and _has(kind, pa.types.is_time):
         raise UnsupportedFeature(
             f"column '{field.name}' has type {kind}: Spark reads a time of day as a column, not as a part of one"
         )
     return pa.field(field.name, kind, field.nullable)
 
 
-def _has_time(kind: pa.DataType) -> bool:
-    parts = (kind.field(at).type for at in range(kind.num_fields))
-    return pa.types.is_time(kind) or any(map(_has_time, parts))
+def _has(kind: pa.DataType, is_such: Callable[[pa.DataType], bool]) -> bool:
+    """Whether a type, or a part of it, is such a type."""
+    return is_such(kind) or any(_has(kind.field(at).type, is_such) for at in range(kind.num_fields))
 
 
 def can_assign(have: SparkType, want: SparkType, is_time: bool = False) -> bool:
