@@ -46,7 +46,7 @@ class MicroBatches:
         if not name.startswith("_") and hasattr(DataFrame, name):
             raise UnsupportedFeature(
                 f"'{name}' of a stream of table {self.table.name} needs Spark {DATA_SOURCES.text}, because older ones "
-                f"have no Python data sources: write lake.read_stream('{self.table.name}', options).foreach_batch(function, "
+                f"have no Python data sources: write lake.read_stream('{self.table.name}', …).foreach_batch(function, "
                 "checkpoint)"
             )
         raise AttributeError(name)
