@@ -140,13 +140,14 @@ def sparks_page() -> str:
     results = json.loads(SPARKS.read_text(encoding="utf-8"))
     releases = sorted(results, key=lambda release: [int(part) for part in release.split(".")])
     lines = ["# What works on which Spark", _NOTE]
-    lines += [
-        "Each cell is the short selection of the tests of a capability on that PySpark (`make test-on-sparks`):",
-        "the tests that pass, of those that ran. A *refused* test ends with an error that names the Spark it needs.",
-        "",
-        "| | " + " | ".join(releases) + " |",
-        "|---|" + "---|" * len(releases),
-    ]
+    if releases:
+        lines += [
+            "Each cell is the short selection of the tests of a capability on that PySpark (`make test-on-sparks`):",
+            "the tests that pass, of those that ran. A *refused* test ends with an error that names the Spark it needs.",
+            "",
+            "| | " + " | ".join(releases) + " |",
+            "|---|" + "---|" * len(releases),
+        ]
     for capability in sorted({name for found in results.values() for name in found}):
         lines.append(f"| {capability} | " + " | ".join(_tests(results[r].get(capability)) for r in releases) + " |")
     lines += ["", "## What an older Spark lacks", ""]
