@@ -19,10 +19,8 @@ SPARKS := $(foreach release,$(OLDER_SPARKS),$(basename $(release)))
 NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site release-check \
-        .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
-        test-docs test-lowest test-on-connect test-single hosts test-hosts
         .venv .venv-lowest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
-        test-docs test-lowest test-on-connect test-single test-on-sparks test-sparks
+        test-docs test-lowest test-on-connect test-single hosts test-hosts test-on-sparks test-sparks
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +41,7 @@ test: .venv need-java ## four minutes: what needs no server, and a few tests of 
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/4) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
@@ -68,8 +66,6 @@ check-house:
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
 SINGLE := test-chaos test-on-connect
 LANES := test-servers test-docs test-browser test-lowest test-hosts
-VERBS := test-spark test-deep $(LANES) test-single
-LANES := test-servers test-docs test-browser test-lowest
 VERBS := test-spark test-deep $(LANES) test-sparks test-single
 test-more test-single $(VERBS) $(SINGLE): export LAKELOG_NO_SKIPS := 1
 $(VERBS) $(SINGLE): export LAKELOG_LANE = $(@:test-%=%)

@@ -143,7 +143,7 @@ def sparks_page() -> str:
     if releases:
         lines += [
             "Each cell is the short selection of the tests of a capability on that PySpark (`make test-on-sparks`):",
-            "the tests that pass, of those that ran. A *refused* test ends with an error that names the Spark it needs.",
+            "the tests that pass, of those that ran. A *refused* test ends with an error that names a newer Spark.",
             "",
             "| | " + " | ".join(releases) + " |",
             "|---|" + "---|" * len(releases),

@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=ServerProcess)
 
-_EVERY_PYSPARK = frozenset(
-    f"test_{part}.py"
-    for part in ("attach", "batch", "cluster", "deletion_vectors", "native_scan", "realtime", "shuffle", "stream")
-)
-"""The files of tests/spark about what uses the parts of PySpark that change from version to version."""
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka", "browser": "browser", "hosts": "hosts"}
-_MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka", "browser": "browser"}
 _MANY_DESCRIPTORS = 300
 _OTHER = "pulsar"
 """The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""

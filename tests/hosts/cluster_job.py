@@ -23,7 +23,7 @@ from chaos.rows import Input
 from chaos.source import ChaosSource
 from lakelog import Lake, Table, connect
 from lakelog.errors import LakelogError
-from lakelog.spark.runtime.types import map_in_arrow
+from lakelog.spark.compat.arrow import map_in_arrow
 
 ROWS: Final = 20_000
 CHANGES: Final = 6_000

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from failing_jobs import end, files, net
 from lakelog import Lake, connect
 from lakelog.lake.table import Table
-from lakelog.spark.runtime.types import map_in_arrow
+from lakelog.spark.compat.arrow import map_in_arrow
 from lakelog.table.commit.take_over import take_over_now
 
 Row = tuple[int, str]

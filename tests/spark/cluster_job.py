@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 from lakelog import Lake, Table, connect
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
+from lakelog.spark.compat.arrow import ArrowMap, map_in_arrow
 from lakelog.spark.engine.compaction import CompactionPack, SparkExecutor
-from lakelog.spark.runtime.types import ArrowMap, map_in_arrow
 from lakelog.table.maintenance.compaction_job import compact_table
 from lakelog.table.maintenance.compaction_task import BucketOutcome
 
