@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lakelog.errors import Unavailable
 from lakelog.service.servers.jars import jar_cache, resolve_jars
-from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, coordinates
+from lakelog.spark.compat.natives import COORDINATES
+from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ _CONNECTOR = (
 def connector_environment() -> dict[str, str]:
     """Environment variables for a process of this Python whose Spark session has Spark's Kafka connector."""
     try:
-        jars = resolve_jars([coordinates()])
+        jars = resolve_jars([COORDINATES])
     except Unavailable:
         jars = resolve_jars(_CONNECTOR, alone=True)
     return {**os.environ, JARS_VARIABLE: str(jars[0].parent)}
