@@ -47,10 +47,10 @@ def clustered(frame: DataFrame, files: ClusteringJob) -> DataFrame:
 def _with_positions(frame: DataFrame, files: ClusteringJob, name: str) -> DataFrame:
     """The frame with one more column: the position of a row on the curve."""
     by = files.layout.columns
-    wanted = frame.select(*map(column_of, by))
+    sampled = frame.select(*map(column_of, by))
     if files.row_count > _SAMPLE:
-        wanted = wanted.sample(fraction=_SAMPLE / files.row_count, seed=0)
-    sample = collected(wanted.limit(2 * _SAMPLE))
+        sampled = sampled.sample(fraction=_SAMPLE / files.row_count, seed=0)
+    sample = collected(sampled.limit(2 * _SAMPLE))
     curve = ZOrder.of_sample(sample.columns)
 
     def positions(*columns: pa.Array) -> pa.Array:
