@@ -41,7 +41,7 @@ test: .venv need-java ## four minutes: what needs no server, and a few tests of 
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/4) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
@@ -66,7 +66,7 @@ check-house:
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
 SINGLE := test-chaos test-on-connect
 LANES := test-servers test-docs test-browser test-lowest test-hosts
-VERBS := test-spark test-deep $(LANES) test-sparks test-single
+VERBS := test-spark test-deep $(LANES) test-single
 test-more test-single $(VERBS) $(SINGLE): export LAKELOG_NO_SKIPS := 1
 $(VERBS) $(SINGLE): export LAKELOG_LANE = $(@:test-%=%)
 test-more: $(VERBS) ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, the lowest versions
@@ -111,7 +111,7 @@ test-long: export LAKELOG_NO_SKIPS := 1
 test-long: export WHOLE := 1
 test-long: export LAKELOG_DEPTH ?= full
 test-long: .venv/spark-classes.jsa .venv-pypaimon .venv-pyiceberg .venv-user ## everything once, before an issue is called resolved: all lanes whole, other engines, dbt, the older PySparks
-	$(MAKE) --keep-going test test-more
+	$(MAKE) --keep-going test test-more test-sparks
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 	$(PYTEST) $(CHAOS) -m pulsar
 	$(MAKE) spec

@@ -48,7 +48,6 @@ class Lane:
     def reports(self) -> list[dict[str, Any]]:
         """What its calls of pytest have written."""
         names = {"test": ("test", "smoke"), "test-single": ("chaos", "on-connect")}
-        names["test-sparks"] = tuple(path.stem for path in REPORTS.glob("spark-*.json"))
         files = [REPORTS / f"{name}.json" for name in names.get(self.verb, (self.verb.removeprefix("test-"),))]
         return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
 
@@ -61,8 +60,7 @@ LANES: Final = (
     Lane("test-single", 120, ("table/commit", "spark", "chaos")),
     Lane("test-hosts", 60, ("spark/session", "hosts", "deploy")),
     Lane("test-docs", 150, ("docs", "examples", "sql", "cli")),
-    Lane("test-sparks", 145, ("spark",)),
-    Lane("test-spark", 190, ("spark", "sql", "lake")),
+    Lane("test-spark", 235, ("spark", "sql", "lake")),
     Lane("test-deep", 270, ("table", "filestore", "logstore", "merge", "state", "property")),
     Lane("test-servers", 280, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
 )

@@ -97,7 +97,7 @@ def test_a_depth_draws_its_seeds_and_points_by_its_seed() -> None:
 
 def test_the_lanes_of_a_landing_fit_its_budget() -> None:
     assert ci.LANES[:2] == ci.FIRST
-    assert sum(lane.budget_s for lane in ci.LANES) <= 27 * 60
+    assert sum(lane.budget_s for lane in ci.LANES) <= 25 * 60
 
 
 def test_a_change_affects_the_tests_that_import_it_and_the_lanes_of_its_room() -> None:
