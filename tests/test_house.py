@@ -173,6 +173,11 @@ def test_only_one_room_asks_for_the_version_of_spark() -> None:
     assert asking == []
 
 
+def test_an_rfc_has_a_number_of_its_own() -> None:
+    numbers = [path.name[:4] for path in (ROOT / "rfcs").glob("0*.md")]
+    assert sorted(numbers) == sorted(set(numbers))
+
+
 def test_no_file_compares_with_the_name_of_a_part() -> None:
     parts = {*MERGE_ENGINES, *LOG_SYSTEMS, *LOG_FORMATS, *FILE_FORMATS, *LOCKS, *CATALOGS, *PROCEDURES}
     names = "|".join(sorted(parts - {"file", "files", "sql"}))  # words with other meanings, too
