@@ -89,6 +89,8 @@ def page(directory: Path) -> str:
     sections = []
     for path in sorted(directory.glob("*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
+        if "benchmark" not in found:  # results of tests, which have pages of their own
+            continue
         title = found["benchmark"][0].upper() + found["benchmark"][1:]
         is_workload = any("steps" in one for one in found["figures"].values() if isinstance(one, Mapping))
         tables = _CELLS + table_of(found["figures"]) if is_workload else _tables(found["figures"])

@@ -27,7 +27,7 @@ from lakelog.io import clock, names
 from lakelog.logstore import clients
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import BIGINT, DataField
-from lakelog.table import alter, create
+from lakelog.table import alter, create, log_switch, new_log
 from lakelog.table.create import create_table
 from lakelog.table.model import dynamic_table
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -231,6 +231,8 @@ class World:
                 (clients, "LOG_SYSTEMS", self.logs),
                 (clients, "threading", SimpleNamespace(get_ident=getcurrent)),
                 (create, "LOG_SYSTEMS", self.logs),
+                (new_log, "LOG_SYSTEMS", self.logs),
+                (log_switch, "LOG_SYSTEMS", self.logs),
                 (task_writer, "ThreadPoolExecutor", Serial),
                 (scan, "ThreadPoolExecutor", Serial),
                 *self.runs.seams(),

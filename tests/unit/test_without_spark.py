@@ -111,9 +111,7 @@ def test_the_command_line_says_the_same(tmp_path: Path, no_spark: Path) -> None:
     code = f"import sys; sys.path[:0] = {[str(no_spark), SOURCE]!r}\n{script}"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(
-        "error: hash() needs Spark, which is not installed is not installed: pip install 'lakelog[spark]'"
-    )
+    assert done.stderr.startswith("error: hash() needs Spark, which is not installed: pip install 'lakelog[spark]'")
 
 
 @pytest.mark.parametrize("version", [None, "3.4.4"])

@@ -40,7 +40,7 @@ def test_an_option_that_files_depend_on_is_fixed_by_the_first_snapshot(key: str)
 
 
 def test_the_immutable_options_are_those_of_the_format_and_of_the_log() -> None:
-    assert {"merge-engine", "bucket-key", "rowkind.field", "sequence.snapshot-ordering", "log-store.type"} <= IMMUTABLE
+    assert {"merge-engine", "bucket-key", "rowkind.field", "sequence.snapshot-ordering"} <= IMMUTABLE
     assert not {"bucket", "file.format", "sequence.field", "log-store.retention"} & IMMUTABLE
 
 

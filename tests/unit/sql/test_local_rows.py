@@ -214,8 +214,8 @@ def test_an_unknown_column_is_the_error_that_it_is(lake: Lake) -> None:
 
 def test_explain_names_the_command_and_no_parser_warns(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
     lake.sql(f"create table db.t {_COLUMNS}")
-    with pytest.raises(NotInstalled):
-        lake.sql("explain select id from db.t where id > 1")
+    plan = lake.sql("explain select id from db.t where id > 1")
+    assert "db.t" in str(plan.to_pylist())
     assert caplog.messages == []
 
 

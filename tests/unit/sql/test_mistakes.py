@@ -77,6 +77,7 @@ MISTAKES = [
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("JAVA_HOME", "/nowhere")
+        patched.setattr("pyspark.SparkContext._gateway", None)
         with lakelog.connect(tmp_path_factory.mktemp("mistakes")) as opened:
             opened.sql("create table db.t (id bigint, name string, n int, primary key (id))")
             opened.sql("insert into db.t values (1, 'a', 1)")

@@ -187,14 +187,14 @@ def test_a_replaced_view_stays_until_the_new_one_has_its_rows(lake: Lake) -> Non
     with pytest.raises(LakelogError, match="zero"):
         lake.sql("create or replace materialized view db.w as select id, n / (n - 10) as q from db.a")
     assert rows(lake, "db.w") == [(1, 10)]
-    assert lake.list_tables("db") == ["a", "w"]
+    assert lake.list_tables("db") == ["db.a", "db.w"]
     lake.sql("create or replace materialized view db.w as select g, count(*) as number from db.a group by g")
-    assert rows(lake, "db.w") == [("x", 1)]
+    assert rows(lake, "db.w", "g", "number") == [("x", 1)]
     write(lake, "db.a", {"id": 2, "n": 10, "g": "x"})
     lake.views.refresh("db.w")
-    assert rows(lake, "db.w") == [("x", 2)]
+    assert rows(lake, "db.w", "g", "number") == [("x", 2)]
     assert [finding.kind for finding in lake.health("db.a").findings] == []
-    assert lake.list_tables("db") == ["a", "w"]
+    assert lake.list_tables("db") == ["db.a", "db.w"]
 
 
 def test_what_a_view_may_have_changed(lake: Lake) -> None:

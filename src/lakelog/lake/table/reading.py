@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import NotInstalled
+from lakelog.errors import InvalidRequest, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.sql.query.predicate_parser import Condition, predicate_of
 from lakelog.table.log.scan import LogScan
@@ -65,13 +65,19 @@ class TableReading(ArrowRows):
         """The rows as a relation of DuckDB: ``t.to_duckdb().filter("id > 5").aggregate("count(*)")``.
 
         DuckDB reads the columns and files that its query needs, when it runs. ``connection`` is one of DuckDB, by
-        default that of the process. Raises NotInstalled without DuckDB.
+        default that of the process. Raises NotInstalled without DuckDB, InvalidRequest for another object.
         """
         try:
             duckdb = importlib.import_module("duckdb")
         except ModuleNotFoundError as missing:
             raise NotInstalled("to_duckdb() needs: pip install duckdb") from missing
-        return duckdb.from_arrow(self.scan().to_dataset(), connection=connection or duckdb.default_connection())
+        if connection is None:
+            connection = duckdb.default_connection()
+        elif not isinstance(connection, duckdb.DuckDBPyConnection):
+            raise InvalidRequest(
+                f"connection={connection!r:.100} is no connection of DuckDB: duckdb.connect() makes one"
+            )
+        return duckdb.from_arrow(self.scan().to_dataset(), connection=connection)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The current rows as an Arrow reader, batch by batch."""
