@@ -16,7 +16,6 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.store import FileStore
 from lakelog.io.lease import Leases
-from lakelog.logstore.factory import LogFactory
 from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedChange
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -36,6 +35,7 @@ from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, state_of
+from lakelog.table.new_log import NewLog
 from lakelog.table.read import log_view, snapshot_switch
 from lakelog.table.read.committed_rows import CommittedRows
 from lakelog.table.read.log_view import LogView
@@ -134,11 +134,6 @@ def _last_rows_only(
 def _was_taken_over(repair: LogRepair, *_: object) -> bool:
     """Never judges corrections of records that another process has healed."""
     return repair.was_taken_over
-
-
-def _never_local(_: str) -> LogFactory:
-    """Takes every log for one that no other CREATE can have adopted."""
-    return LogFactory("", "")
 
 
 def _same(table: DynamicTable) -> DynamicTable:
@@ -256,5 +251,5 @@ BUGS: Final = {
     ),
     "rollback-of-the-state": planted((restore, "_state_after", _state_of_then)),
     "rollback-beside-the-log": planted((restore, "commit_replacement", _files_only)),
-    "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
+    "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (NewLog, "is_local", False)),
 }
