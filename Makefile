@@ -83,10 +83,10 @@ test-servers: ## tests on real Kafka, Pulsar, S3, HDFS and PostgreSQL, and on Pa
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 9/20) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
 
-# One scenario of those of a file that is drawn; alone on the machine, because its hosts have clocks.
+# The scenarios take minutes each, alone on the machine, because their hosts have clocks: WHOLE=1, as in test-long.
 test-hosts: ## hosts of namespaces that share storage alone: a cluster, its failures, YARN; needs root (ARGS go to pytest)
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(call draw,--cases 1/8 --files 1/100) tests/hosts $(ARGS)
+	$(PYTEST) $(if $(WHOLE),tests/hosts,tests/hosts/test_containers.py) $(ARGS)
 
 test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
 	$(PYTEST) -n 2 --dist worksteal tests/docs $(ARGS)

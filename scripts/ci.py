@@ -58,7 +58,7 @@ LANES: Final = (
     Lane("test-lowest", 60, ("fileformat", "merge", "paimon")),
     Lane("test-browser", 60, ("service/dashboard", "service/terminal", "browser")),
     Lane("test-single", 120, ("table/commit", "spark", "chaos")),
-    Lane("test-hosts", 60, ("spark/session", "hosts", "deploy")),
+    Lane("test-hosts", 20, ("spark/session", "hosts", "deploy")),
     Lane("test-docs", 150, ("docs", "examples", "sql", "cli")),
     Lane("test-spark", 235, ("spark", "sql", "lake")),
     Lane("test-deep", 270, ("table", "filestore", "logstore", "merge", "state", "property")),
