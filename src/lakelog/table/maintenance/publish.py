@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound, Unavailable
+from lakelog.errors import CommitConflict, CommitUnknown, Corrupt, LakelogError, NotFound, Unavailable
 from lakelog.io.lease import Leases
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
@@ -60,8 +60,13 @@ def publish(table: DynamicTable) -> bool:
 
 @contextlib.contextmanager
 def publishing(table: DynamicTable) -> Iterator[Publication]:
-    """The right to publish, for the duration of the block. Raises Unavailable if another process keeps it."""
+    """The right to publish, for the duration of the block.
+
+    Raises Unavailable if another process keeps it, CommitConflict if the table has no log any more (RFC 27).
+    """
     table = DynamicTable(table.location).with_newest_schema()
+    if not table.publishes:
+        raise CommitConflict(f"the log of table {table.name} was removed: open the table again")
     leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/publish")
     busy = Unavailable(f"the log of table {table.name} is being written by another process: it publishes later")
     with leases.holding("log", _WAIT_S, busy):
