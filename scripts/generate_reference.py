@@ -99,7 +99,7 @@ it does not know that a replica is read only. Do not let it write such tables.
 
 ## Table features
 
-A table names in its option `lakelog.features` what a version must know. An unknown reader feature is refused when the
+The option `lakelog.features` of a table lists what a version must know. An unknown reader feature is refused when the
 table is opened, an unknown writer feature before a write ([RFC 28](../../rfcs/0028-versions.md)).
 
 | feature | needed by | since | meaning |

@@ -78,6 +78,11 @@ class Catalog(ABC):
         if not self.add_database(name) and not if_not_exists:
             raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
 
+    def ensure_database(self, name: str) -> None:
+        """Creates a database unless it exists, whatever its name. Raises InvalidRequest for an invalid new name."""
+        if name not in self.list_databases():
+            self.create_database(name, if_not_exists=True)
+
     def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
         """Drops a database, including its tables if ``cascade``. Raises NotFound, InvalidRequest (not empty)."""
         check_name("database", name)
@@ -181,11 +186,11 @@ class Catalog(ABC):
         tables = self.find_tables(identifier.database)
         if tables is None and identifier.database != DEFAULT_DATABASE:
             return self._no_database(identifier.database)
-        elsewhere = [d for d in self.list_databases() if identifier.table in (self.find_tables(d) or ())]
-        if elsewhere and not difflib.get_close_matches(identifier.table, tables or []):
-            near = f", did you mean '{elsewhere[0]}.{identifier.table}'?"
-        else:
-            near = near_or_all(identifier.table, tables or [])
+        near = near_or_all(identifier.table, tables or [])
+        if identifier.database == DEFAULT_DATABASE and "did you mean" not in near:
+            # a name without its database; CREATE TABLE asks for other names too often for a search of all databases
+            homes = (d for d in self.list_databases() if identifier.table in (self.find_tables(d) or ()))
+            near = next((f", did you mean '{home}.{identifier.table}'?" for home in homes), near)
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
     def _no_database(self, name: str) -> NotFound:

@@ -43,7 +43,7 @@ from lakelog.table.log_switch import (
     create_added_log,
     drop_ended_log,
     end_log,
-    has_log_after,
+    options_after,
     settle_log,
     switching,
 )
@@ -74,7 +74,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
     location, schema_changes = catalog.load_table(identifier), [_canonical(c) for c in changes]
     has_log = Options(location.schema.options).need(LOG_ENABLED)
-    if has_log_after(location.schema.options, schema_changes) == has_log:
+    if Options(options_after(location.schema.options, schema_changes)).need(LOG_ENABLED) == has_log:
         others = [
             c for c in schema_changes if not (isinstance(c, SetOption | RemoveOption) and c.key == LOG_ENABLED.key)
         ]
@@ -96,12 +96,7 @@ def _with_log(catalog: Catalog, location: TableLocation, schema_changes: Sequenc
     A crash before step 2 leaves a log that nobody knows, and one before step 3 a log that readers refuse
     (``check_begun``) until the next epoch of any writer, or this statement once more, makes the snapshot.
     """
-    options = dict(location.schema.options)
-    for change in schema_changes:
-        if isinstance(change, SetOption):
-            options[change.key] = change.value
-        elif isinstance(change, RemoveOption):
-            options.pop(change.key, None)
+    options = options_after(location.schema.options, schema_changes)
     # 1
     new = create_added_log(catalog, location, options)
     added = [SetOption(key, value) for key, value in new.options.items() if options.get(key) != value]

@@ -7,7 +7,7 @@ begins or has ended: all earlier rows are in the files, and all later ones in bo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from lakelog.catalog.base import Catalog, TableLocation
 from lakelog.errors import InvalidOption, InvalidRequest, Unavailable, UnsupportedFeature
 from lakelog.io.lease import Leases
 from lakelog.logstore import LOG_SYSTEMS, log_factory
-from lakelog.options.log import DROP_WITH_TABLE, EMIT_MODE, LOG_ADDRESS, LOG_ADOPT, LOG_ENABLED, READ_MODE
+from lakelog.options.log import DROP_WITH_TABLE, EMIT_MODE, LOG_ADDRESS, LOG_ADOPT, READ_MODE
 from lakelog.options.option import Options
 from lakelog.options.view import VIEW
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
@@ -121,15 +121,15 @@ def drop_ended_log(table: DynamicTable) -> None:
         LOG_SYSTEMS.create(log.system).drop(log)
 
 
-def has_log_after(options: Mapping[str, str], changes: list[SchemaChange]) -> bool:
-    """Returns whether a table has a log after these changes of its options."""
+def options_after(options: Mapping[str, str], changes: Sequence[SchemaChange]) -> dict[str, str]:
+    """The options of a table after the changes of options among these changes."""
     after = dict(options)
     for change in changes:
         if isinstance(change, SetOption):
             after[change.key] = change.value
         elif isinstance(change, RemoveOption):
             after.pop(change.key, None)
-    return Options(after).need(LOG_ENABLED)
+    return after
 
 
 def _forget_log(table: DynamicTable) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from lakelog.errors import InvalidOption, InvalidSchema
+from lakelog.options.log import LOG_OPTIONS
 from lakelog.paimon.schema.changes import DropColumn, RemoveOption, RenameColumn, SchemaChange, SetOption, apply_changes
 from lakelog.paimon.schema.option_changes import IMMUTABLE, options_naming, renamed_in_options
 from lakelog.paimon.schema.schema import TableSchema, new_schema
@@ -40,7 +41,9 @@ def test_an_option_that_files_depend_on_is_fixed_by_the_first_snapshot(key: str)
 
 
 def test_the_immutable_options_are_those_of_the_format_and_of_the_log() -> None:
+    of_log = {option.key for option in LOG_OPTIONS.options if option.immutable}  # they go with ``add_log`` alone
     assert {"merge-engine", "bucket-key", "rowkind.field", "sequence.snapshot-ordering"} <= IMMUTABLE
+    assert {"log-store.type", "log-store.topic", "log-store.data-format"} <= of_log
     assert not {"bucket", "file.format", "sequence.field", "log-store.retention"} & IMMUTABLE
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
 from lakelog.cli.console.connection import connect, target_options
@@ -25,20 +27,13 @@ def replicate(table: str, to: str, replica: str | None, stop: str | None, wareho
     [target] of the file of --config.
     """
     printer = FactPrinter(format_name)
-    lake = connect(warehouse=warehouse)
-    try:
-        with ended_by_signals():
-            for step in lake.replicate(
-                table, to, replica=replica, stop=stop, storage_options=target_options(warehouse)
-            ):
-                why = f": {step.error}" if step.error else ""
-                facts = {"table": table, "snapshot": step.snapshot, "lag_s": round(step.lag_s, 3), "error": step.error}
-                printer.print(f"snapshot {step.snapshot}, lag {step.lag_s:.1f} s{why}", facts)
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end; the next run continues with the next snapshot.
-        return
-    finally:
-        lake.close()
+    storage = target_options(warehouse)
+    # Ctrl-C is the usual end; the next run continues with the next snapshot
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt), ended_by_signals():
+        for step in lake.replicate(table, to, replica=replica, stop=stop, storage_options=storage):
+            why = f": {step.error}" if step.error else ""
+            facts = {"table": table, "snapshot": step.snapshot, "lag_s": round(step.lag_s, 3), "error": step.error}
+            printer.print(f"snapshot {step.snapshot}, lag {step.lag_s:.1f} s{why}", facts)
 
 
 @click.command()

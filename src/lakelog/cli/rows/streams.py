@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -49,17 +50,12 @@ def tail(
 
     With --position-file a partly printed batch is printed again on the next run.
     """
-    lake = connect(warehouse=warehouse)
-    try:
+    # Ctrl-C is the usual end of a tail, not a failure
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt):
         begin = start if position_file is None else _kept(position_file) or start
         batches = lake.table(table).tail(start=begin, stop=stop)
         shown = batches if position_file is None else _keeping(batches, position_file)
         PRINTERS[format_name]().print_result((pa.Table.from_batches([batch]) for batch in shown), limit)
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end of a tail, not a failure.
-        return
-    finally:
-        lake.close()
 
 
 def _kept(file: Path) -> str | None:
@@ -91,18 +87,13 @@ def _keeping(batches: Tail, file: Path) -> Iterator[pa.RecordBatch]:
 @format_option
 def follow(table: str, stop: str | None, skip_missing: bool, warehouse: str, format_name: str) -> None:
     """Materialize log-first rows of TABLE (db.table) into data files, until Ctrl-C."""
-    lake = connect(warehouse=warehouse)
     printer = FactPrinter(format_name)
-    try:
+    # Ctrl-C is the usual end; the next follower goes on where this one was
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt):
         for snapshot in lake.table(table).follow(stop, skip_missing):
             count = snapshot.delta_record_count or 0
             facts = {"table": table, "snapshot": snapshot.id, "rows": count, "time_ms": snapshot.time_millis}
             printer.print(f"snapshot {snapshot.id}: {count:,} {'row' if count == 1 else 'rows'}", facts)
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end; the next follower goes on where this one was.
-        return
-    finally:
-        lake.close()
 
 
 @click.command()
@@ -125,14 +116,8 @@ def mirror(table: str, to: str, start: str, stop: str | None, warehouse: str, fo
     [properties] of the file of --config.
     """
     properties, printer = warehouse_config(warehouse).properties, FactPrinter(format_name)
-    lake = connect(warehouse=warehouse)
-    try:
-        with ended_by_signals():
-            for done in lake.table(table).mirror(to, start, stop, properties):
-                facts = {"table": table, "to": to, "rows": done.rows, "lag": done.lag}
-                printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end; the next run resumes from the committed position.
-        return
-    finally:
-        lake.close()
+    # Ctrl-C is the usual end; the next run resumes from the committed position
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt), ended_by_signals():
+        for done in lake.table(table).mirror(to, start, stop, properties):
+            facts = {"table": table, "to": to, "rows": done.rows, "lag": done.lag}
+            printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)

@@ -47,8 +47,7 @@ def open_replica(catalog: Catalog, identifier: Identifier, source: DynamicTable)
     """
     if catalog.commits_by_server:
         raise UnsupportedFeature(f"{identifier} cannot be a replica: its catalog server makes the snapshots")
-    if identifier.database not in catalog.list_databases():
-        catalog.create_database(identifier.database, if_not_exists=True)
+    catalog.ensure_database(identifier.database)
     with contextlib.suppress(NotFound):
         return _checked(DynamicTable(catalog.load_table(identifier)), source)
     first = _schema(source, min(source.store.branches.schema_ids(MAIN_BRANCH)))
@@ -113,17 +112,16 @@ class Replica:
         if previous is not None:
             with contextlib.suppress(NotFound):
                 following = self.source.store.snapshots.read(self.snapshot + 1)
-                self._copy_files(following, GcRoot("", following, follows=True))
-                self._create(previous.id + 1, following)
+                self._create(previous.id + 1, self._copied(GcRoot("", following, follows=True)))
                 return following
-        self._copy_files(newest, GcRoot("", newest))
+        copied = self._copied(GcRoot("", newest))
         if previous is None:
-            self._create(newest.id, newest)
+            self._create(newest.id, copied)
         else:
-            self._replace(previous, newest)
+            self._replace(previous, newest, copied)
         return newest
 
-    def _replace(self, previous: Snapshot, newest: Snapshot) -> None:
+    def _replace(self, previous: Snapshot, newest: Snapshot, copied: Snapshot) -> None:
         """Commits a state of the source in place of all rows. Raises Fenced if another snapshot comes first."""
         self._check_marked()
 
@@ -132,19 +130,26 @@ class Replica:
                 raise self._fenced()
             return {SOURCE_SNAPSHOT: str(newest.id)}
 
-        restore_copied(unmarked(self.table), self._as_own(newest), check)
+        restore_copied(unmarked(self.table), copied, check)
 
-    def _copy_files(self, snapshot: Snapshot, root: GcRoot) -> None:
-        state = state_at(self.source.store, snapshot)
-        names = StateFiles(self.source).of(root, LogState(rejected=state.rejected))
+    def _copied(self, root: GcRoot) -> Snapshot:
+        """Copies the files of a snapshot of the source; returns it as one of the replica.
+
+        That has no writers and offsets, which a new log will have.
+        """
+        snapshot = root.snapshot
+        state = LogState(rejected=state_at(self.source.store, snapshot).rejected)
+        names = StateFiles(self.source).of(root, state)
         copies = FileCopies(self.source.io, self.source.path, self.table.io, self.table.path)
         copies.copy([name for name in names - self.names if not copies.has(name)])
         self.names = frozenset(names)
+        identity = {TABLE_ID: self.table.identity.text, SOURCE_SNAPSHOT: str(snapshot.id)}
+        return replace(snapshot, properties={**state.to_properties(), **identity})
 
     def _create(self, number: int, snapshot: Snapshot) -> None:
         """Creates a snapshot of the replica. Raises Fenced if there is another one of this number."""
         self._check_marked()
-        store, made = self.table.store, replace(self._as_own(snapshot), id=number)
+        store, made = self.table.store, replace(snapshot, id=number)
         self.table.check_identity()
         path = store.paths.snapshot(number)
         if not self.table.io.create(path, made.to_json()) and self.table.io.read(path) != made.to_json():
@@ -152,13 +157,6 @@ class Replica:
         store.snapshots.write_hint(LATEST, number)
         if not self.snapshot:
             store.snapshots.write_hint(EARLIEST, number)
-
-    def _as_own(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot of the source as one of the replica: without writers and offsets, which a new log will have."""
-        state = state_at(self.source.store, snapshot)
-        properties = LogState(rejected=state.rejected).to_properties()
-        identity = {TABLE_ID: self.table.identity.text, SOURCE_SNAPSHOT: str(snapshot.id)}
-        return replace(snapshot, properties={**properties, **identity})
 
     def _copy_schemas(self) -> None:
         """Creates the schemas that the source has and the replica lacks, in order. Raises Fenced."""

@@ -20,8 +20,7 @@ from lakelog.errors import (
 )
 from lakelog.io.clock import now_ms
 from lakelog.logstore import log_factory
-from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT, LOG_ENABLED, LOG_TOPIC, LOG_TYPE
-from lakelog.options.option import Options
+from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT, LOG_TOPIC, LOG_TYPE
 from lakelog.options.table import TABLE_ID, TABLE_OPTIONS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
@@ -88,8 +87,7 @@ def restore_new(
     schemas = _with_newest_log(_schemas(store, point))
     first = schemas[0]
     first_options = {**without_log(first), **options, RESTORED_FROM: source}
-    if identifier.database not in catalog.list_databases():
-        catalog.create_database(identifier.database, if_not_exists=True)
+    catalog.ensure_database(identifier.database)
     table, is_new = _create(catalog, identifier, replace(first, options=first_options), source)
     try:
         table = _with_schemas(table, schemas[1:], options)
@@ -220,10 +218,9 @@ def _with_schemas(table: DynamicTable, schemas: list[TableSchema], overrides: Ma
     first = replace(table.store.paths, schema=table.schema)
     oldest = read_as(table.io, first.schema_file(min(table.store.branches.schema_ids("main"))), TableSchema.from_json)
     identity = {key: oldest.options[key] for key in (TABLE_ID, RESTORED_FROM, *_OF_LOG) if key in oldest.options}
-    has_log = Options(oldest.options).need(LOG_ENABLED)
     newest = oldest
     for schema in schemas:
-        options = {**without_log(schema), **overrides, LOG_ENABLED.key: str(has_log).lower(), **identity}
+        options = {**without_log(schema), **overrides, **identity}
         newest = replace(schema, options=options, time_millis=now_ms())
         path = first.schema_file(schema.id)
         if not table.io.create(path, newest.to_json()):
