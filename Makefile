@@ -193,9 +193,9 @@ fmt: .venv ## format the code
 .venv/spark-classes.jsa: pyproject.toml scripts/class_archive.py | .venv need-java
 	.venv/bin/python scripts/class_archive.py $@
 
-LOWEST_EXTRAS := kafka orc sql-catalog rest
+LOWEST_EXTRAS := kafka orc sql sql-catalog rest
 .venv-lowest: .venv
-	@scripts/environment .venv-lowest -e '.[kafka,orc,sql-catalog,rest]' pandas pytest pytest-timeout pytest-xdist hypothesis \
+	@scripts/environment .venv-lowest -e '.[kafka,orc,sql,sql-catalog,rest]' pandas pytest pytest-timeout pytest-xdist hypothesis \
 	    $$(.venv/bin/python scripts/lowest_versions.py $(LOWEST_EXTRAS))
 
 .venv-spark-%: .venv FORCE

@@ -137,13 +137,14 @@ def run_lane(lane: Lane) -> Run:
     started = perf_counter()
     status = subprocess.run(["make", "--keep-going", lane.verb], cwd=ROOT, check=False).returncode
     seconds = perf_counter() - started
-    failed = sorted({test for report in lane.reports for test in report["failed"]})
-    return Run(lane, seconds, status, tuple(test for test in failed[:10] if _passes(test)))
+    failed = [(report, test) for report in lane.reports for test in report["failed"]]
+    return Run(lane, seconds, status, tuple(test for report, test in failed[:10] if _passes(report, test)))
 
 
-def _passes(test: str) -> bool:
-    command = [sys.executable, "-m", "pytest", "-q", test]
-    environment = {name: value for name, value in os.environ.items() if name != "LAKELOG_LANE"}
+def _passes(report: dict[str, Any], test: str) -> bool:
+    """Whether a test of a lane passes by itself, with the interpreter and the kind of Spark of its lane."""
+    command = [report["python"], "-m", "pytest", "-q", test]
+    environment = {name: value for name, value in os.environ.items() if name != "LAKELOG_LANE"} | report["environment"]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode == 0
 
 
@@ -183,6 +184,8 @@ def _print(runs: list[Run]) -> None:
                 f"unstable: {test} failed in {run.lane.verb} and passed by itself", style="red", highlight=False
             )
         for report in run.lane.reports:
+            for test, error in report["failed"].items():
+                console.print(f"{run.lane.verb}: {test}", error, sep="\n", style="red", highlight=False, markup=False)
             for name, count in report["restarts"].items():
                 console.print(f"{run.lane.verb}: {name} died and was started again, {count} times", style="red")
     passed, failed = (

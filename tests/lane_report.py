@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sys
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
@@ -22,6 +23,9 @@ from servers.shared import end_servers, jvm_starts
 
 LANE: Final = os.environ.get("LAKELOG_LANE", "")
 REPORTS: Final = Path(__file__).parent.parent / "build" / "lanes"
+_CHOICES: Final = ("LAKELOG_SPARK", "LAKELOG_DEPTH", "LAKELOG_SEED")
+"""What decides how a lane runs its tests, and so how a failed one is repeated."""
+_ERROR_CHARACTERS: Final = 600
 _BEFORE: Final = pytest.StashKey[tuple[float, int]]()
 
 
@@ -41,7 +45,8 @@ class LaneReport:
 
     started: float = field(default_factory=perf_counter)
     outcomes: Counter[str] = field(default_factory=Counter)
-    failed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """The end of the error of each failed test."""
     files: dict[str, FileCost] = field(default_factory=dict)
     servers: Counter[str] = field(default_factory=Counter)
     restarts: Counter[str] = field(default_factory=Counter)
@@ -57,7 +62,7 @@ class LaneReport:
         if report.when == "call" or report.outcome != "passed":
             self.outcomes[report.outcome] += 1
         if report.failed:
-            self.failed.append(report.nodeid)
+            self.failed[report.nodeid] = report.longreprtext[-_ERROR_CHARACTERS:]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -73,6 +78,8 @@ class LaneReport:
             "seconds": round(perf_counter() - self.started, 1),
             "outcomes": self.outcomes,
             "failed": self.failed,
+            "python": sys.executable,
+            "environment": {name: value for name, value in os.environ.items() if name in _CHOICES},
             "servers": self.servers,
             "restarts": self.restarts,
             "files": {name: {key: round(value, 2) for key, value in asdict(cost).items()} for name, cost in files},

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import fastavro
-from fastavro.schema import SchemaParseException, to_parsing_canonical_form
+from fastavro.schema import SchemaParseException, parse_schema, to_parsing_canonical_form
 
 from lakelog.errors import Corrupt
 from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, containers, parse_container, parse_metadata
@@ -22,6 +22,10 @@ _CODECS: Final = {"zstd": "zstandard", "deflate": "deflate", "none": "null", "nu
 _BLOCK_BYTES: Final = 64 << 10
 _PART_BYTES: Final = 4 << 20
 _LIST_BYTES: Final = 4 << 20
+_INVALID: Final = (
+    ValueError, LookupError, EOFError, TypeError, AttributeError, RecursionError, SchemaParseException,
+)  # fmt: skip
+"""What ``fastavro`` raises for bytes or a schema that are not Avro."""
 
 
 def read_records(data: bytes) -> list[Record]:
@@ -36,7 +40,10 @@ def read_records(data: bytes) -> list[Record]:
 
 def read_schema(data: bytes) -> dict[str, Any]:
     """The writer's schema of a data file, with its logical types. Raises Corrupt, UnsupportedFeature."""
-    return _schema(next(containers(data, 0)))
+    schema = _schema(next(containers(data, 0)))
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        raise Corrupt("invalid Avro file: its values are not records")
+    return schema
 
 
 def read_parts(data: bytes) -> Iterator[Iterator[Record]]:
@@ -52,8 +59,9 @@ def _records(container: Container) -> list[Record]:
 def _schema(container: Container) -> dict[str, Any]:
     try:
         schema: dict[str, Any] = json.loads(container.header[SCHEMA_KEY])
+        parse_schema(schema)
         check_sizes(schema, set())
-    except (ValueError, KeyError, TypeError, RecursionError) as why:
+    except _INVALID as why:
         raise Corrupt(f"invalid Avro file: {why!r}") from None
     return schema
 
@@ -75,7 +83,7 @@ def _plain_records(data: bytes) -> Iterator[Record]:
         try:
             records = records or iter(fastavro.reader(io.BytesIO(data)))
             record = next(records, None)
-        except (ValueError, KeyError, IndexError, EOFError, TypeError, RecursionError) as why:
+        except _INVALID as why:
             raise Corrupt(f"invalid Avro file: {why!r}") from None
         if record is None:
             return
@@ -115,7 +123,7 @@ def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | N
     try:
         written = json.loads(container.header[SCHEMA_KEY])
         is_same = to_parsing_canonical_form(written) == to_parsing_canonical_form(dict(schema))
-    except (ValueError, KeyError, SchemaParseException) as why:
+    except _INVALID as why:
         raise Corrupt(f"invalid Avro file: {why!r}") from None
     return container.blocks if is_same else None
 

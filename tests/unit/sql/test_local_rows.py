@@ -152,7 +152,6 @@ def test_arrow_rows_are_merged_by_the_primary_key(lake: Lake, log: bool) -> None
         "insert into db.t (id, day) values (7, '20240131')",
         "insert overwrite db.t values (1, 'a', 1, 1, 1, null, null, true)",
         "merge into db.t using (select 1 as id) s on t.id = s.id when matched then delete",
-        "explain select * from db.t",
     ],
 )
 def test_whatever_is_not_certain_to_mean_the_same_needs_java_and_changes_nothing(lake: Lake, statement: str) -> None:
