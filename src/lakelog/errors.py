@@ -30,7 +30,8 @@ carries errors between machines.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import ClassVar
 
 
@@ -119,6 +120,21 @@ class Corrupt(LakelogError):
 
 class NotInstalled(LakelogError, ImportError):
     """An optional part is missing; the text holds the command that installs it."""
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], otherwise: str = "", prefix: str = "", similarity: float = 0.6
+) -> str:
+    """The suffix of an error about an unknown name: the closest known one, or ``otherwise``.
+
+    Case does not count. ``prefix`` stands before a known name in the answer. ``similarity`` (0 to 1) is the least that
+    a suggestion has.
+
+    Example: ``did_you_mean("orderz", ["orders"])`` is ``", did you mean 'orders'?"``.
+    """
+    by_fold = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), by_fold, 1, similarity)
+    return f", did you mean '{prefix}{by_fold[near[0]]}'?" if near else otherwise
 
 
 @contextlib.contextmanager

@@ -18,16 +18,16 @@ from lakelog.io.clock import now_ms
 from lakelog.service.doctor.check import CheckContext
 from lakelog.service.doctor.checks.tables import TablesCheck
 from lakelog.service.metrics.table_gauges import health_samples
-from lakelog.table.health.ingest_report import SILENT_MS, IngestReport
+from lakelog.table.health.stats import SILENT_MS, IngestStats
 from source_database import ingested
 
 pytestmark = pytest.mark.postgres
 DAY_MS = 24 * 3_600_000
 
 
-def report_of(lake, name: str = "db.t") -> IngestReport:
+def report_of(lake, name: str = "db.t") -> IngestStats | None:
     table = lake.table(name).logical
-    return IngestReport(table.io, table.path)
+    return IngestStats.read(table.io, table.path)
 
 
 def findings(lake) -> list[str]:
@@ -65,21 +65,22 @@ def test_a_run_is_seen_while_it_follows(database, lake, table) -> None:
     run = lake.ingest(database.url, ["t"], "db", interval_s=0.05).run(stop)
     database.run("update t set v = 2")
     next(run)
-    assert report_of(lake).read().state == "stream"
+    assert report_of(lake).state == "stream"
     assert findings(lake) == []
     stop.set()
     list(run)
-    assert report_of(lake).read().state == "ended"
+    assert report_of(lake).state == "ended"
 
 
 def test_a_killed_run_is_a_finding_until_the_next_one(database, lake, table, tmp_path: Path) -> None:
     job = [sys.executable, str(Path(__file__).with_name("ingest_job.py")), str(tmp_path / "warehouse")]
-    report_of(lake).remove()
+    logical = lake.table("db.t").logical
+    logical.io.delete(IngestStats.path(logical.path))
     with subprocess.Popen([*job, database.url, "t"], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         for _ in child.stdout:
             database.run("update t set v = v + 1")
-            if report_of(lake).read() is not None:
+            if report_of(lake) is not None:
                 break
         assert findings(lake) == []
         child.send_signal(signal.SIGKILL)
@@ -115,8 +116,9 @@ def test_a_failed_run_says_why(database, lake, table) -> None:
 )
 def test_an_old_report_or_a_slot_without_its_wal_is_a_finding(lake, table, change, found) -> None:
     age_ms = change.pop("age_ms", 0)
-    report = report_of(lake)
-    report.write(replace(report.read(), **{"reported_ms": now_ms() - age_ms, **change}))
+    logical = lake.table("db.t").logical
+    report = replace(report_of(lake), **{"reported_ms": now_ms() - age_ms, **change})
+    report.write(logical.io, logical.path)
     assert findings(lake) == found
 
 
@@ -137,6 +139,6 @@ def test_a_report_that_cannot_be_written_does_not_end_the_run(database, lake, ta
     def fails(*_: object) -> None:
         raise InvalidSchema("no")
 
-    monkeypatch.setattr(IngestReport, "write", fails)
+    monkeypatch.setattr(IngestStats, "write", fails)
     database.run("insert into t values (2, 2)")
     assert ingested(lake, database, "t") == 1

@@ -213,7 +213,7 @@ def test_a_terminal_lets_those_run_a_registered_statement_whose_role_covers_it(
             error = run(reader, text).snapshot().error
             assert error is not None and error.refused and f"needs the role {role}" in error.message
         error = run(reader, "swep db.t").snapshot().error
-        assert error is not None and "did you mean SWEEP?" in error.message
+        assert error is not None and "did you mean 'SWEEP'?" in error.message
     with Terminal(TerminalConfig(warehouse, role=Privilege.ADMIN)) as admin:
         assert rows(admin, "call sys.tell_rows('db.t')") == [[2]]
         done(admin, "sweep db.t")

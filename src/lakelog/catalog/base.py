@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
@@ -200,10 +199,7 @@ class Catalog(ABC):
 
 def near_or_all(name: str, known: Sequence[str]) -> str:
     """The suffix of an error about an unknown name: the closest known name, or all known names."""
-    near = difflib.get_close_matches(name, known, 1)
-    if near:
-        return f", did you mean '{near[0]}'?"
-    return f"; there are: {', '.join(known)}" if known else "; none exists yet"
+    return did_you_mean(name, known, f"; there are: {', '.join(known)}" if known else "; none exists yet")
 
 
 def check_name(what: str, name: str) -> None:

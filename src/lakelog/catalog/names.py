@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 
 # Catalog names in statements written for Arctic or Amoro, or copied from their manuals.
 FORMER_CATALOG_NAMES: Final = ("arctic", "amoro", "catalog")
 FIRST: Final = ""
 """The name of the session's first catalog in identifiers, independent of its configured name."""
 _SPARKS_OWN: Final = "spark_catalog"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``, did you mean 'x'?`` with the closest known name, or the empty string."""
-    by_fold = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), by_fold, 1)
-    return f", did you mean '{by_fold[near[0]]}'?" if near else ""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import io
 import os
 import sys
@@ -15,7 +14,7 @@ from typing import Final, NoReturn
 import click
 
 from lakelog.cli.console.process import Process
-from lakelog.errors import InvalidRequest, LakelogError, NotFound
+from lakelog.errors import InvalidRequest, LakelogError, NotFound, did_you_mean
 from lakelog.options.boundary import is_judged, own_error
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
@@ -120,8 +119,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds the command. Raises click.UsageError with a near name for an unknown one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f", did you mean '{near[0]}'?" if near else ": 'lakelog help' lists the commands"
+            hint = did_you_mean(args[0], COMMANDS, ": 'lakelog help' lists the commands")
             ctx.fail(f"no command '{args[0]}'{hint}")
         return super().resolve_command(ctx, args)
 

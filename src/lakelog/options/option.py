@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidOption, did_you_mean
 from lakelog.options.secrets import HIDDEN, looks_secret
 
 T = TypeVar("T")
@@ -202,9 +201,8 @@ class Declared:
                 out[free] = str(text)
                 continue
             if option is None:
-                near = difflib.get_close_matches(self._prefixed(key), self._by_name, 1)
-                hint = f", did you mean '{near[0]}'?" if near else ""
-                secret = looks_secret(key) or (near and self._by_name[near[0]].secret)
+                hint = did_you_mean(self._prefixed(key), self._by_name)
+                secret = looks_secret(key) or any(o.secret and f"'{name}'" in hint for name, o in self._by_name.items())
                 shown = "" if secret else f" = '{text}'"
                 raise InvalidOption(f"unknown option '{key}'{shown}{hint}")
             if scope is not None and scope not in option.scope:

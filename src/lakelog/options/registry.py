@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import importlib
 import operator
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from lakelog.errors import InvalidRequest, NotInstalled
+from lakelog.errors import InvalidRequest, NotInstalled, did_you_mean
 
 P = TypeVar("P")
 
@@ -45,8 +44,7 @@ class Registry(Collection[str], Generic[P]):
     def load(self, name: str) -> Any:
         """The class or function of a name. Raises InvalidRequest or NotInstalled."""
         if name not in self:
-            near = difflib.get_close_matches(name, self, 1)
-            hint = f", did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(name, self, ".")
             raise InvalidRequest(f"unknown {self.kind} '{name}'{hint} Known: {', '.join(self)}")
         return load_target(self.kind, name, self._with_installed()[name], self._extras)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Final
 
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
-from lakelog.errors import InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, NotFound, UnsupportedFeature, did_you_mean
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.io import file_io_for
@@ -100,8 +99,7 @@ def open_table(
     if view in UNREADABLE:
         raise UnsupportedFeature(f"system table '${view}' of {table.name} is not supported: use another engine")
     if len(suffixes) > 1 or view not in SYSTEM_TABLES:
-        near = difflib.get_close_matches(view, SYSTEM_TABLES, 1)
-        hint = f", did you mean '{near[0]}'?" if near else ""
+        hint = did_you_mean(view, SYSTEM_TABLES, ".")
         raise NotFound(
             f"table {table.name} has no system table '{'$'.join(suffixes)}'{hint} Known: {', '.join(SYSTEM_TABLES)}"
         )

@@ -69,7 +69,7 @@ def test_an_error_says_where_it_is_in_the_whole_text(admin: Terminal) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
-        ("show tables in db;\nselekt 1", 2, 1, "did you mean SELECT?"),
+        ("show tables in db;\nselekt 1", 2, 1, "did you mean 'SELECT'?"),
         ("select (1 + 2", 1, 8, "'(' is not closed"),
         ("select 1;\n\nselect id) from t", 3, 10, "')' has no opening bracket"),
     ],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, UnsupportedFeature, did_you_mean
 from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
@@ -167,8 +166,7 @@ class Branches:
 
     def _no_branch(self, name: str) -> NotFound:
         there = self.list()
-        near = difflib.get_close_matches(name, there, 1)
-        hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
+        hint = did_you_mean(name, there, f"; it has: {', '.join(there) or 'none'}")
         return NotFound(f"table {self._main.table} has no branch '{name}'{hint}")
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from lakelog.filestore.gc.reachability import TAG, GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import Snapshots
@@ -44,8 +43,7 @@ class Tags:
             return read_as(self.references.io, self.references.paths.tag(name), partial(tag_from_json, name))
         except NotFound:
             there = [tag.name for tag in self.list()]
-            near = difflib.get_close_matches(name, there, 1)
-            hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
+            hint = did_you_mean(name, there, f"; it has: {', '.join(there) or 'none'}")
             raise NotFound(f"table {self.references.paths.table} has no tag '{name}'{hint}") from None
 
     def exists(self, name: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import difflib
 import json
 import os
 import threading
@@ -20,7 +19,7 @@ from urllib.parse import urlsplit
 import pulsar
 import urllib3
 
-from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable, did_you_mean
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.pulsar import PULSAR
 from lakelog.options.compatibility import PROPERTIES_PREFIX
@@ -54,8 +53,7 @@ class Access:
     def __post_init__(self) -> None:
         for key in self.location.properties:
             if key not in PULSAR.properties:
-                near = difflib.get_close_matches(key, PULSAR.properties, 1, 0.4)
-                hint = f", did you mean '{PROPERTIES_PREFIX}{near[0]}'?" if near else ""
+                hint = did_you_mean(key, PULSAR.properties, ".", prefix=PROPERTIES_PREFIX)
                 raise InvalidOption(
                     f"option '{PROPERTIES_PREFIX}{key}' is unknown for a log on Pulsar{hint} Known: "
                     f"{', '.join(PROPERTIES_PREFIX + name for name in PULSAR.properties)}"

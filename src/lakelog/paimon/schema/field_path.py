@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, RowType
 
 Path = tuple[str, ...]
@@ -29,8 +28,7 @@ def index_of(fields: Fields, path: Path) -> int:
     names = [f.name for f in fields]
     if path[-1] in names:
         return names.index(path[-1])
-    near = difflib.get_close_matches(path[-1], names, 1)
-    hint = f", did you mean '{path_text((*path[:-1], near[0]))}'?" if near else "."
+    hint = did_you_mean(path[-1], names, ".", prefix="".join(f"{part}." for part in path[:-1]))
     where = "The table" if len(path) == 1 else f"'{path_text(path[:-1])}'"
     raise InvalidSchema(f"there is no column '{path_text(path)}'{hint} {where} has: {', '.join(names)}")
 

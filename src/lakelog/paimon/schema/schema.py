@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
+from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature, did_you_mean
 from lakelog.options.fields import split_names
 from lakelog.options.names import column_fault, visible
 from lakelog.paimon.types.checked_values import check_version, checked, metadata_json
@@ -287,9 +286,7 @@ def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str,
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f", did you mean '{near[0]}'?" if near else "."
-    return f"unknown {what} '{name}'{hint} The table has: {', '.join(known)}"
+    return f"unknown {what} '{name}'{did_you_mean(name, known, '.')} The table has: {', '.join(known)}"
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -18,7 +18,6 @@ from lakelog.lake import Lake
 from lakelog.service.ingest.connection import Server
 from lakelog.service.ingest.source import SlotState, Source
 from lakelog.service.ingest.target import Target
-from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import DROPPED, ENDED, FAILED, IngestStats
 
 _LOG: Final = logging.getLogger("lakelog.ingest")
@@ -118,9 +117,8 @@ def forget_reports(lake: Lake, database: str, slot: str) -> None:
     for name in names:
         try:
             table = lake.table(name).logical
-            report = IngestReport(table.io, table.path)
-            known = report.read()
-            if known is not None and known.slot == slot:
-                report.remove()
+            report = IngestStats.read(table.io, table.path)
+            if report is not None and report.slot == slot:
+                table.io.delete(report.path(table.path))
         except LakelogError as error:
             _LOG.warning("table %s: the report of the ingest was not removed: %s", name, error)

@@ -23,7 +23,6 @@ from lakelog.service.ingest.pgoutput import UNCHANGED, Delete, Insert, Relation,
 from lakelog.service.ingest.position import COPY, ConfirmedPosition, Position
 from lakelog.service.ingest.rows import Key, MissingValue, RowBuffer
 from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
-from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import IngestStats
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.waiting_epochs import is_undone, waiting_position
@@ -212,8 +211,8 @@ class Target:
     def report(self, stats: IngestStats) -> None:
         """Stores what ``Table.health()`` says of the ingest. Raises Unavailable."""
         position = "" if self.position is None else str(self.position)
-        report = IngestReport(self._table.logical.io, self._table.logical.path)
-        report.write(replace(stats, source=self.source.full_name, position=position))
+        report = replace(stats, source=self.source.full_name, position=position)
+        report.write(self.logical.io, self.logical.path)
 
     @property
     def logical(self) -> DynamicTable:

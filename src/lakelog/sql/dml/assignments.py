@@ -8,8 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.defaults import default_text, is_nested
 from lakelog.paimon.types.types import (

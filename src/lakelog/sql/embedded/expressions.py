@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
+from lakelog.errors import did_you_mean
 from lakelog.sql.embedded.aggregates import AGGREGATES, Aggregates
 from lakelog.sql.embedded.casts import align, call, cast_in_place
 from lakelog.sql.embedded.numbers import NUMBERS, Numbers
@@ -163,9 +163,8 @@ class Expressions(Numbers, Aggregates, Texts, Times):
         """ISNULL and ISNOTNULL, which sqlglot does not know."""
         name = node.name.lower()
         if name not in ("isnull", "isnotnull") or len(node.expressions) != 1:
-            close = get_close_matches(name, [known.lower() for known in Spark.Parser.FUNCTIONS], 1, 0.8)
-            near = f"function '{name}' is not available without Spark, did you mean '{close[0]}'?" if close else ""
-            raise NeedsSpark(f"{name}()", near)
+            near = did_you_mean(name, [known.lower() for known in Spark.Parser.FUNCTIONS], similarity=0.8)
+            raise NeedsSpark(f"{name}()", near and f"function '{name}' is not available without Spark{near}")
         test: exp.Expr = exp.Is(this=node.expressions[0], expression=exp.Null())
         place = exp.Paren(this=exp.Not(this=test) if name == "isnotnull" else test)
         node.replace(place)

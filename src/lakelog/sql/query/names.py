@@ -14,8 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.references import QueryText
 from lakelog.sql.syntax.fragments import parse_tree

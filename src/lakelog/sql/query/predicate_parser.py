@@ -12,8 +12,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement
+from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement, did_you_mean
 from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
-from lakelog.catalog.names import FIRST, CatalogNames, did_you_mean
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.catalog.names import FIRST, CatalogNames
+from lakelog.errors import InvalidRequest, NotFound, did_you_mean
 from lakelog.io.names import new_attempt
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.ports import Engine, Tables

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, did_you_mean
 from lakelog.io import clock
 from lakelog.options.option import Declared, Option, parse_duration
 from lakelog.paimon.schema.changes import SchemaChange
@@ -142,8 +141,7 @@ class Procedure:
         known = {p.name: p for p in self.parameters}
         for name in arguments:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f", did you mean '{near[0]}'?" if near else ""
+                hint = did_you_mean(name, known, ".")
                 raise InvalidRequest(f"unknown argument '{name}'{hint} Write {self.usage}")
         missing = [p.name for p in self.parameters if p.required and arguments.get(p.name) is None]
         if missing:

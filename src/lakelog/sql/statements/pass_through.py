@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
-from lakelog.errors import NotInstalled
+from lakelog.errors import NotInstalled, did_you_mean
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
@@ -80,10 +79,8 @@ class PassThrough(ParsedStatement, needs=Privilege.READ):
             return session.engine.pass_through(self.source.text)
         except NotInstalled:
             start = " ".join(self.source.text.upper().split()[:2])
-            if close := get_close_matches(start, [*STATEMENTS, "SELECT"], 1):
-                raise self.source.error(
-                    self.source.start, f"'{start}' begins no statement, did you mean '{close[0]}'?"
-                ) from None
+            if near := did_you_mean(start, [*STATEMENTS, "SELECT"]):
+                raise self.source.error(self.source.start, f"'{start}' begins no statement{near}") from None
             raise
 
     def _check_first_word(self) -> None:
@@ -91,9 +88,8 @@ class PassThrough(ParsedStatement, needs=Privilege.READ):
         first = next((token for token in tokenize(self.source.text) if token.kind is Kind.WORD), None)
         if first is None or first.text.upper() in _FIRST_WORDS:
             return
-        if close := get_close_matches(first.text.upper(), sorted(_FIRST_WORDS), 1):
-            text = f"'{first.text}' begins no statement, did you mean '{close[0]}'?"
-            raise self.source.error(self.source.start, text)
+        if near := did_you_mean(first.text, sorted(_FIRST_WORDS)):
+            raise self.source.error(self.source.start, f"'{first.text}' begins no statement{near}")
 
 
 def _query_inside(cursor: TokenStream) -> SourceText | None:

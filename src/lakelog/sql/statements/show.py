@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import InvalidRequest, InvalidSchema
+from lakelog.errors import InvalidRequest, InvalidSchema, did_you_mean
 from lakelog.options.log import shown_value
 from lakelog.options.option import Options
 from lakelog.options.table import PARTITION_DEFAULT_NAME

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.syntax.lexer import Kind
 from lakelog.sql.syntax.token_stream import TokenStream, read_hint

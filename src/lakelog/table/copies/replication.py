@@ -23,7 +23,6 @@ from lakelog.options.option import Options
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.table.commit.seal import seal_decided
 from lakelog.table.copies.replica import REPLICA_LOG, REPLICA_OF, Replica, unmarked
-from lakelog.table.health.replica_report import ReplicaReport
 from lakelog.table.health.stats import ReplicaStats
 from lakelog.table.maintenance.retention import expire_snapshots
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -64,8 +63,7 @@ class Replication:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._report = ReplicaReport(replica.table.io, replica.table.path)
-        last = self._report.read()
+        last = ReplicaStats.read(replica.table.io, replica.table.path)
         newest = replica.table.store.latest_snapshot()
         self._complete_ms = max(last.complete_ms if last else 0, newest.time_millis if newest else 0)
         self._checked_s = self._reported_s = float("-inf")
@@ -146,7 +144,8 @@ class Replication:
 
     def _write(self, error: str = "") -> None:
         replica = self._replica
-        self._report.write(ReplicaStats(replica.source.name, replica.snapshot, self._complete_ms, now_ms(), error))
+        report = ReplicaStats(replica.source.name, replica.snapshot, self._complete_ms, now_ms(), error)
+        report.write(replica.table.io, replica.table.path)
 
 
 def promote(catalog: Catalog, identifier: Identifier, options: Mapping[str, str]) -> DynamicTable:
@@ -184,10 +183,9 @@ def promote(catalog: Catalog, identifier: Identifier, options: Mapping[str, str]
         schema = replace(
             schema, fields=table.schema.fields, highest_field_id=table.schema.highest_field_id
         )  # the source was altered meanwhile
-    report = ReplicaReport(table.io, table.path)
-    last = report.read()
+    last = ReplicaStats.read(table.io, table.path)
     if last is not None:
-        report.write(replace(last, promoted=True))
+        replace(last, promoted=True).write(table.io, table.path)
     return DynamicTable(catalog.load_table(identifier))
 
 

@@ -20,9 +20,16 @@ from lakelog.paimon.rows.display import partition_text
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.table.health.actions import ORPHAN_CLEANING
 from lakelog.table.health.collect_log import collect_log_stats
-from lakelog.table.health.ingest_report import IngestReport
-from lakelog.table.health.replica_report import ReplicaReport
-from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats, ViewStats
+from lakelog.table.health.stats import (
+    BucketStats,
+    DeadRun,
+    IngestStats,
+    LogStats,
+    ReplicaStats,
+    SnapshotStats,
+    TableStats,
+    ViewStats,
+)
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
 from lakelog.table.maintenance.compaction_task import bucket_task, leases_of, runs_of
 from lakelog.table.maintenance.retention import expirable_snapshots
@@ -55,11 +62,11 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         _exact_rows(table, snapshot),
         RejectedEntries(table).visible().rows,
         table.io.space(table.path),
-        IngestReport(table.io, table.path).read(),
+        IngestStats.read(table.io, table.path),
         undone_writers(table),
         _view(table),
         missing_views(table),
-        ReplicaReport(table.io, table.path).read(),
+        ReplicaStats.read(table.io, table.path),
     )
 
 
@@ -71,7 +78,7 @@ def _view(table: DynamicTable) -> ViewStats | None:
     if table.others is None:  # in a task, which plans maintenance
         return view
     try:
-        return replace(view, sources=source_states(table, definition), report=ViewReport.read(table))
+        return replace(view, sources=source_states(table, definition), report=ViewReport.read(table.io, table.path))
     except LakelogError as why:
         return replace(view, trouble=f"{type(why).__name__}: {why}")
 

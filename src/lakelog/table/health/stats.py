@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final, Self
 
+from lakelog.io.clock import now_ms
+from lakelog.io.machine import has_ended
 from lakelog.io.storage.file_io import DiskSpace
-from lakelog.paimon.types.json_record import JsonRecord
+from lakelog.table.model.service_report import ServiceReport
 from lakelog.table.views.report import ViewReport
 from lakelog.table.views.sources import SourceState
 
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 ENDED, FAILED = "ended", "failed"
 DROPPED = "dropped"
+SILENT_MS: Final = 420_000
+"""Age of a report of ``lakelog ingest`` after which its process is taken for dead: longer than a run waits."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +202,7 @@ class LogStats:
 
 
 @dataclass(frozen=True)
-class IngestStats(JsonRecord):
+class IngestStats(ServiceReport):
     """What the process of ``lakelog ingest`` last reported of a table, at ``reported_ms``.
 
     ``source`` is the table there, ``server`` its host, port and database. ``state`` is ``copy``, ``stream``, ``wait``
@@ -205,8 +210,11 @@ class IngestStats(JsonRecord):
     ``position`` is the LSN that is committed. ``lag_s`` is the age of the newest transaction at its commit here.
     ``unread_bytes`` is the WAL after the position, ``held_bytes`` the WAL that the server keeps for the slot.
     ``slot_state`` is PostgreSQL's ``wal_status`` ("" before version 13), or ``dropped``. ``is_gone`` means that the
-    process has ended without a report.
+    process has ended without a report. The source's own state would need its address and password, which a lake does
+    not have.
     """
+
+    service: ClassVar[str] = "ingest"
 
     source: str
     server: str
@@ -228,15 +236,22 @@ class IngestStats(JsonRecord):
         """True if the process has not reported its end."""
         return self.state not in (ENDED, FAILED)
 
+    def as_of_now(self) -> Self:
+        """The report with ``is_gone`` of now."""
+        is_silent = now_ms() - self.reported_ms > SILENT_MS
+        return replace(self, is_gone=self.is_open and (has_ended(self.machine, self.process) or is_silent))
+
 
 @dataclass(frozen=True)
-class ReplicaStats(JsonRecord):
+class ReplicaStats(ServiceReport):
     """The state of a replica: its source, and the source's snapshot that it has.
 
     ``complete_ms`` is the time (ms since 1970) up to which it has every committed row of the source, by the clock of
     the process that copies. ``error`` is why it did not copy at ``reported_ms``, "" if it did. ``promoted`` marks one
     that is a table of its own by now.
     """
+
+    service: ClassVar[str] = "replica"
 
     source: str
     snapshot: int
@@ -248,6 +263,10 @@ class ReplicaStats(JsonRecord):
     def lag_ms(self, now_ms: int) -> int:
         """The age of the newest state that it may lack: what a loss of the source loses at most."""
         return max(0, now_ms - self.complete_ms)
+
+    def as_of_now(self) -> Self | None:
+        """The report; None for a table that is no replica any more."""
+        return None if self.promoted else self
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ refused, and so is a field of a struct that the rows lack.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
 from lakelog.options.table import MISSING_COLUMNS, MISSING_NULL, ROWKIND_FIELD
@@ -154,8 +153,7 @@ def _places(given: Sequence[str], wanted: Sequence[str], where: str, what: str) 
     for at, name in enumerate(given):
         own = [name] if name in exact else folded.get(name.lower(), [])
         if not own:
-            near = difflib.get_close_matches(name, wanted, 1)
-            hint = f", did you mean '{near[0]}'?" if near else "."
+            hint = did_you_mean(name, wanted, ".")
             raise InvalidSchema(f"{where} has no {what} '{name}'{hint} It has: {', '.join(wanted)}")
         if len(own) > 1:
             raise InvalidSchema(f"{what} '{name}' of the rows for {where} may be '{own[0]}' or '{own[1]}': rename it")

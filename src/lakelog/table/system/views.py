@@ -51,7 +51,7 @@ class ViewSources(MetadataTable):
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows. Raises InvalidRequest for a table that is no view, Unavailable."""
         definition = self._definition
-        report, now = ViewReport.read(self.table) or ViewReport(), now_ms()
+        report, now = ViewReport.read(self.table.io, self.table.path) or ViewReport(), now_ms()
         rest = (
             definition.refreshes, definition.suspended, report.computed_by or None, local_time(report.refreshed_ms),
             report.error or None,

@@ -1,20 +1,19 @@
-"""What the process that refreshes a materialized view last said: one small JSON file next to the table.
+"""What the process that refreshes a materialized view last said.
 
-``<table>/lakelog/view.json``. It says how the rows are computed and why a refresh failed, which no snapshot says.
-Readers of the format and orphan cleaning do not read this directory, and no refresh depends on it.
+It says how the rows are computed and why a refresh failed, which no snapshot says.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
-from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.logs import fields
-from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.service_report import ServiceReport
 
 _LOG: Final = logging.getLogger("lakelog.views")
 _EVERY_S: Final = 5.0
@@ -22,12 +21,14 @@ _EVERY_S: Final = 5.0
 
 
 @dataclass(frozen=True)
-class ViewReport(JsonRecord):
+class ViewReport(ServiceReport):
     """The last refresh that changed the position of a view, and the failure after it.
 
     ``computed_by`` is ``DuckDB`` or ``Spark``. ``rows`` is the number of changed rows, ``seconds`` the duration of the
     refresh, ``is_whole`` whether it computed all rows. Times are ms since 1970, None if there was none.
     """
+
+    service: ClassVar[str] = "view"
 
     computed_by: str = ""
     refreshed_ms: int | None = None
@@ -36,18 +37,6 @@ class ViewReport(JsonRecord):
     is_whole: bool = False
     failed_ms: int | None = None
     error: str = ""
-
-    @staticmethod
-    def path(table_path: str) -> str:
-        return f"{table_path}/lakelog/view.json"
-
-    @staticmethod
-    def read(view: DynamicTable) -> ViewReport | None:
-        """The report of a view; None without one. Raises Unavailable."""
-        try:
-            return ViewReport.from_json(view.io.read(ViewReport.path(view.path)))
-        except (NotFound, Corrupt):
-            return None  # or of a later version
 
 
 class ViewReporter:
@@ -87,7 +76,7 @@ class ViewReporter:
     def _known(self, view: DynamicTable) -> ViewReport:
         if self._last is None:
             try:
-                self._last = ViewReport.read(view) or ViewReport()
+                self._last = ViewReport.read(view.io, view.path) or ViewReport()
             except LakelogError:
                 return ViewReport()
         return self._last
@@ -98,6 +87,6 @@ class ViewReporter:
     def _write(self, view: DynamicTable, report: ViewReport) -> None:
         self._last, self._unwritten, self._written_s = report, None, monotonic_s()
         try:
-            view.io.write(ViewReport.path(view.path), report.to_json())
+            report.write(view.io, view.path)
         except LakelogError as why:
             _LOG.warning("the report of view %s cannot be written: %s", view.name, why, extra=fields(table=view.name))

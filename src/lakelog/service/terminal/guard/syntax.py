@@ -7,9 +7,9 @@ Spark's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Final
 
+from lakelog.errors import did_you_mean
 from lakelog.sql.statements import STATEMENTS
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
 from lakelog.sql.syntax.source_text import SourceText
@@ -46,8 +46,7 @@ def _check_first(source: SourceText, first: Token) -> None:
     known = _SPARKS | {key.split()[0] for key in STATEMENTS if key[:1].isalpha()}
     if first.is_symbol("(") or (first.kind is Kind.WORD and first.text.upper() in known):
         return
-    near = get_close_matches(first.text.upper(), sorted(known), 1)
-    hint = f": did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(first.text, sorted(known))
     raise source.error(first.start, f"no statement begins with '{first.text[:40]}'{hint}")
 
 

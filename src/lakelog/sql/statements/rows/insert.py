@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import default_sql, default_value
 from lakelog.sql.dml.replace_where import ReplaceWhere
