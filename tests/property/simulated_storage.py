@@ -69,7 +69,7 @@ class SimulatedIO(FileIO):
         is_inside = held is not None and path.startswith(f"{held.root}/")
         return held.place + path.removeprefix(held.root) if held is not None and is_inside else path
 
-    def real(self, path: str) -> str:
+    def real(self, path: str, below: str = "") -> str:
         return path
 
     def absolute(self, path: str) -> str:

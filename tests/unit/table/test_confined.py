@@ -134,6 +134,31 @@ def test_links_are_not_followed(lake: Lake, tmp_path: Path) -> None:
     assert sorted(victim.rglob("*")) == before
 
 
+def test_a_directory_that_becomes_a_link_is_noticed_by_a_handle_that_is_open(lake: Lake, tmp_path: Path) -> None:
+    path = make(lake)
+    table = lake.table("d.t")
+    assert table.scan().count() == 3
+    for moved in (path / "snapshot", path):
+        moved.rename(tmp_path / f"moved {moved.name}")
+        moved.symlink_to(tmp_path / f"moved {moved.name}")
+        with pytest.raises(Corrupt, match="is not below"):
+            table.scan().count()
+        moved.unlink()
+        (tmp_path / f"moved {moved.name}").rename(moved)
+    assert table.scan().count() == 3
+
+
+def test_a_snapshot_that_another_engine_has_rolled_back_and_made_anew_is_read_anew(lake: Lake) -> None:
+    path = make(lake)
+    table = lake.table("d.t")
+    assert table.scan().count() == 3
+    newest, before = path / "snapshot" / "snapshot-3", json.loads((path / "snapshot" / "snapshot-2").read_bytes())
+    newest.write_text(json.dumps({**before, "id": 3, "commitUser": "another"}), encoding="utf-8")
+    assert table.scan().count() == 2
+    insert(lake, "t", 7)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 7]
+
+
 def test_a_data_file_that_is_a_link_is_read_only_where_it_leads_inside(lake: Lake, tmp_path: Path) -> None:
     table = make(lake)
     file = next((table / "bucket-0").iterdir())

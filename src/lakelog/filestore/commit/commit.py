@@ -85,9 +85,9 @@ class TableCommit:
         changes = self._collect(request)
         options = Options(self.manifests.paths.schema.options)
         retries = _RetryPolicy(options)
-        seen = 0
+        seen, after = 0, request.after
         while True:
-            latest = self.snapshots.latest()
+            latest, after = self.snapshots.latest(after), None
             # 2
             if retries.losses > 0 or not request.first_try:
                 done = self.snapshots.find(request.user, request.identifier, request.kind, latest, after=seen)

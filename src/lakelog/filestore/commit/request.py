@@ -66,7 +66,8 @@ class CommitRequest:
     unknown if some of them have expired.
     ``allow_empty`` permits a snapshot without files. ``overwrite`` (kind OVERWRITE; COMPACT if no row changes) deletes
     the live files of partitions at commit time. ``statistics`` names a statistics file (kind ANALYZE).
-    ``rewrite_manifests`` reduces the manifests to the minimum number (kind COMPACT).
+    ``rewrite_manifests`` reduces the manifests to the minimum number (kind COMPACT). ``after`` is the newest snapshot
+    that the caller has read, which saves a read if it still is.
     """
 
     user: str
@@ -83,3 +84,4 @@ class CommitRequest:
     index: IndexChange = IndexChange()
     statistics: str | None = None
     rewrite_manifests: bool = False
+    after: Snapshot | None = None

@@ -153,10 +153,6 @@ class Expiry:
         return ids
 
     @property
-    def _snapshots(self) -> Snapshots:
-        return Snapshots(self.references.io, self.references.paths)
-
-    @property
     def _options(self) -> Options:
         return Options(self.references.paths.schema.options)
 
@@ -172,7 +168,10 @@ class Expiry:
         Without ``minds_consumers``, it ignores the positions of consumers. ``now_ms`` is the present time (None: that
         of this machine).
         """
-        snapshots, times = self._snapshots, _Times(self._snapshots, clock.now_ms() if now_ms is None else now_ms)
+        snapshots, times = (
+            self.references.snapshots,
+            _Times(self.references.snapshots, clock.now_ms() if now_ms is None else now_ms),
+        )
         newest, first = snapshots.latest_id(), snapshots.earliest_id()
         keep = snapshot_retention(self._options) if keep is None else keep
         if newest is None or first is None or newest - first < keep.smallest:
@@ -214,11 +213,11 @@ class Expiry:
             expiring,
             candidates - references.metadata_of(kept),
             lambda: [kept, *references.tag_roots(), *references.changelogs(), *references.other_branches_roots()],
-            after=lambda: self._snapshots.write_hint(EARLIEST, end),
+            after=lambda: self.references.snapshots.write_hint(EARLIEST, end),
         )
 
     def _root(self, snapshot_id: int) -> GcRoot:
-        return GcRoot(self.references.paths.snapshot(snapshot_id), self._snapshots.get(snapshot_id))
+        return GcRoot(self.references.paths.snapshot(snapshot_id), self.references.snapshots.get(snapshot_id))
 
     def _deleted_by(self, root: GcRoot) -> set[str]:
         try:
@@ -233,14 +232,14 @@ class Expiry:
     def _keep_changelogs(self, ids: Sequence[int]) -> None:
         io, paths = self.references.io, self.references.paths
         for snapshot_id in ids:
-            io.create(paths.changelog(snapshot_id), self._snapshots.content(snapshot_id))
+            io.create(paths.changelog(snapshot_id), self.references.snapshots.content(snapshot_id))
         self._write_changelog_hints()
 
     def _expire_changelogs(self, removal: Removal) -> None:
         references = self.references
         held = references.changelogs()
-        newest = self._snapshots.latest_id()
-        if len(held) < 2 or newest is None:
+        newest = self.references.snapshots.latest_id() if len(held) > 1 else None
+        if newest is None:
             return
         needed = Consumers(references.io, references.paths).smallest()
         times = {root.snapshot.id + 1: root.snapshot.time_millis for root in held}

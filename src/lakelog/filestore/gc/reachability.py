@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from lakelog.errors import NotFound
@@ -54,6 +55,11 @@ class ReachableFiles:
     identity: Identity | None = None
     _directories: dict[tuple[bytes, int], str] = field(default_factory=dict, compare=False, repr=False)
 
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The snapshots of this branch."""
+        return Snapshots(self.io, self.paths)
+
     @property
     def manifests(self) -> Manifests:
         """The manifests, which all branches store in one directory."""
@@ -76,11 +82,10 @@ class ReachableFiles:
 
     def chain(self) -> list[GcRoot]:
         """The snapshots of this branch, oldest first: the run of consecutive ids that ends at the newest."""
-        snapshots = Snapshots(self.io, self.paths)
         out: list[GcRoot] = []
-        for snapshot_id in snapshots.chain_ids():
+        for snapshot_id in self.snapshots.chain_ids():
             try:
-                found = snapshots.read(snapshot_id)
+                found = self.snapshots.read(snapshot_id)
             except NotFound:
                 out.clear()  # expiry continues from the oldest
                 continue

@@ -17,7 +17,6 @@ from lakelog.filestore.iceberg.snapshots import SnapshotMaker, schemas_json
 from lakelog.filestore.iceberg.table_metadata import IcebergMetadata, IcebergSnapshot, MetadataFiles, next_row_id
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.options.iceberg import DISABLED, ICEBERG_STORAGE, ICEBERG_VERSION, VECTORS_VERSION
@@ -84,15 +83,15 @@ class IcebergExport:
         """Exports until the metadata are those of the newest snapshot. Raises LakelogError."""
         Options(self.references.paths.schema.options).need(ICEBERG_STORAGE)
         for _ in range(_ROUNDS):
-            newest = self._snapshots.latest()
+            newest = self.references.snapshots.latest()
             if newest is None:
                 return
             tags = self._tags()
             hint = self._files.hint()
             # a newer version than the newest snapshot is that of a commit in the meantime, unless it was rolled back
-            if (hint or 0) <= newest.id or self._snapshots.latest_id() == newest.id:
+            if (hint or 0) <= newest.id or self.references.snapshots.latest_id() == newest.id:
                 self._export(newest, tags, hint)
-            if self._snapshots.latest_id() == newest.id and self._tags() == tags:
+            if self.references.snapshots.latest_id() == newest.id and self._tags() == tags:
                 return
 
     def _export(self, newest: Snapshot, tags: dict[str, Snapshot], hint: int | None) -> None:
@@ -175,7 +174,7 @@ class IcebergExport:
 
     def _existing(self, snapshot_id: int) -> Snapshot | None:
         try:
-            return self._snapshots.read(snapshot_id)
+            return self.references.snapshots.read(snapshot_id)
         except NotFound:
             return None
 
@@ -219,7 +218,9 @@ class IcebergExport:
             return
         if was_rolled_back or hint is None:
             versions = self._files.versions()
-            latest = self._snapshots.latest_id() or newest  # requested last, so that each valid version has a snapshot
+            latest = (
+                self.references.snapshots.latest_id() or newest
+            )  # requested last, so that each valid version has a snapshot
             old = [v for v in versions if v < newest - _KEPT_VERSIONS or v > latest]
         else:
             old = list(range(hint - _KEPT_VERSIONS, newest - _KEPT_VERSIONS))
@@ -236,10 +237,6 @@ class IcebergExport:
     @property
     def _location(self) -> str:
         return uri_of(self.references.io.absolute(self.references.paths.root))
-
-    @cached_property
-    def _snapshots(self) -> Snapshots:
-        return Snapshots(self.references.io, self.references.paths)
 
     @cached_property
     def _schemas(self) -> Schemas:

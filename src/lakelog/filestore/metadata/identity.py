@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from lakelog.errors import NotFound, TableReplaced, Unavailable
@@ -20,7 +21,7 @@ from lakelog.io.machine import machine_name
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.table import TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.checked_values import read_as
+from lakelog.paimon.types.checked_values import LastRead
 
 IDENTITY_CHECK_S: Final = 5.0
 """Seconds between two identity checks of long-running work that decides nothing."""
@@ -35,6 +36,9 @@ class Identity:
     io: FileIO
     paths: TablePaths
     name: str
+    _schemas: LastRead[TableSchema] = field(
+        default_factory=partial(LastRead, TableSchema.from_json, 2), compare=False, repr=False
+    )
 
     @property
     def text(self) -> str:
@@ -124,7 +128,7 @@ class Identity:
         return None
 
     def _read(self, path: str) -> TableSchema:
-        return read_as(self.io, path, TableSchema.from_json)
+        return self._schemas.read(self.io, path)
 
     def _is_same(self, found: TableSchema) -> bool:
         """Returns whether a schema found at the path belongs to this table."""

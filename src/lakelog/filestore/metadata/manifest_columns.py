@@ -24,8 +24,8 @@ from lakelog.paimon.schema.schema import TableSchema
 BucketTest = Callable[[bytes, int, int], bool]
 """(serialised partition row, bucket, total buckets) → True if its files are needed."""
 
-_KEPT_ENTRIES: Final = 64
-"""Maximum entries of a part that are also kept as objects: a small commit's manifest is read several times a commit."""
+_FEW: Final = 64
+"""Maximum entries of a part that is kept as objects: a small commit's manifest is read several times a commit."""
 _ENTRY_BYTES: Final = 3000
 """Approximate memory of one entry as objects."""
 
@@ -44,6 +44,55 @@ _PATHS: Final = ("_VERSION", *_REQUIRED, *(f"_FILE.{name}" for name in (*_FILE_R
 
 
 @dataclass(frozen=True)
+class FewEntries:
+    """A part of a manifest with few entries, as objects."""
+
+    held: tuple[ManifestEntry, ...]
+
+    @cached_property
+    def places(self) -> frozenset[tuple[bytes, int, int]]:
+        """(partition, bucket, total buckets) of all entries."""
+        return frozenset((e.partition, e.bucket, e.total_buckets) for e in self.held)
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """The lowest and the highest level."""
+        levels = [e.file.level for e in self.held]
+        return min(levels), max(levels)
+
+    @property
+    def count(self) -> int:
+        """Number of entries."""
+        return len(self.held)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate size in memory in bytes."""
+        return _ENTRY_BYTES * self.count
+
+    def entries(self, in_bucket: BucketTest | None = None) -> Sequence[ManifestEntry]:
+        """As ``EntryColumns.entries``."""
+        if in_bucket is None:
+            return self.held
+        wanted = {place for place in self.places if in_bucket(*place)}
+        if len(wanted) == len(self.places):
+            return self.held
+        return [e for e in self.held if (e.partition, e.bucket, e.total_buckets) in wanted]
+
+    def at(self, rows: np.ndarray) -> Sequence[ManifestEntry]:
+        """The entries of some row numbers."""
+        return [self.held[row] for row in rows]
+
+    def deleted_names(self) -> list[str]:
+        """The names of the files in DELETE entries."""
+        return [e.file.file_name for e in self.held if e.kind == DELETE]
+
+    def is_named(self, names: Sequence[str]) -> np.ndarray:
+        """A mask of the entries whose file has one of these names."""
+        return np.isin([e.file.file_name for e in self.held], names)
+
+
+@dataclass(frozen=True)
 class EntryColumns:
     """A part of a manifest: a frame of its columns, and the row numbers of each (partition, bucket, total buckets)."""
 
@@ -59,21 +108,27 @@ class EntryColumns:
     def nbytes(self) -> int:
         """Approximate size in memory in bytes."""
         held = int(self.frame.estimated_size())
-        built = self.count * _ENTRY_BYTES if self.count <= _KEPT_ENTRIES else 0
-        return held + built + sum(rows.nbytes + len(bucket_key[0]) + 300 for bucket_key, rows in self.buckets)
+        return held + sum(rows.nbytes + len(bucket_key[0]) + 300 for bucket_key, rows in self.buckets)
 
-    def entries(self, in_bucket: BucketTest | None = None) -> list[ManifestEntry]:
+    @property
+    def places(self) -> frozenset[tuple[bytes, int, int]]:
+        """(partition, bucket, total buckets) of all entries."""
+        return frozenset(place for place, _ in self.buckets)
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """The lowest and the highest level."""
+        levels: Any = self.frame.get_column("_FILE._LEVEL")
+        return levels.min(), levels.max()
+
+    def entries(self, in_bucket: BucketTest | None = None) -> Sequence[ManifestEntry]:
         """The entries in manifest order; with ``in_bucket`` only those of the accepted buckets."""
         if in_bucket is None:
-            return self._build(None)
+            return self.at(None)
         wanted = [rows for bucket_key, rows in self.buckets if in_bucket(*bucket_key)]
         if len(wanted) == len(self.buckets):
-            return self._build(None)
-        return self._build(np.sort(np.concatenate(wanted))) if wanted else []
-
-    def at(self, rows: np.ndarray) -> list[ManifestEntry]:
-        """The entries of some row numbers."""
-        return self._build(rows)
+            return self.at(None)
+        return self.at(np.sort(np.concatenate(wanted))) if wanted else []
 
     def deleted_names(self) -> list[str]:
         """The names of the files in DELETE entries."""
@@ -83,17 +138,8 @@ class EntryColumns:
         """A mask of the entries whose file has one of these names."""
         return self.frame["_FILE._FILE_NAME"].is_in(names).to_numpy()
 
-    def _build(self, rows: np.ndarray | None) -> list[ManifestEntry]:
-        if self.count > _KEPT_ENTRIES:
-            return self._built(rows)
-        return list(self._kept) if rows is None else [self._kept[row] for row in rows]
-
-    @cached_property
-    def _kept(self) -> tuple[ManifestEntry, ...]:
-        """All entries; only of a small part."""
-        return tuple(self._built(None))
-
-    def _built(self, rows: np.ndarray | None) -> list[ManifestEntry]:
+    def at(self, rows: np.ndarray | None) -> Sequence[ManifestEntry]:
+        """The entries of some row numbers (None: all)."""
         taken = self.frame if rows is None else self.frame[rows]
         known = frozenset(taken.columns)
 
@@ -123,29 +169,38 @@ class EntryColumns:
         return list(map(ManifestEntry, *(values(name) for name in _REQUIRED), files))
 
 
-def decode_manifest(data: bytes, chunk_bytes: int = CHUNK_BYTES) -> Iterator[EntryColumns]:
+Part = EntryColumns | FewEntries
+
+
+def decode_manifest(data: bytes, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Part]:
     """The parts of a manifest file, in order; each takes about ``chunk_bytes``. Raises UnsupportedFeature, Corrupt."""
     for columns in read_columns(data, _PATHS, chunk_bytes):
-        yield _entry_columns(columns)
+        part = _entry_columns(columns)
+        yield FewEntries(tuple(part.entries())) if part.count <= _FEW else part
 
 
-def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: TableSchema) -> ManifestFileMeta:
+def written_parts(entries: Sequence[ManifestEntry], data: bytes, has_blocks: bool) -> tuple[Part, ...]:
+    """The parts of a manifest that was written as ``data``, with blocks of others before the entries or without."""
+    return tuple(decode_manifest(data)) if has_blocks or len(entries) > _FEW else (FewEntries(tuple(entries)),)
+
+
+def manifest_meta(name: str, size: int, parts: Sequence[Part], schema: TableSchema) -> ManifestFileMeta:
     """The manifest-list entry of a manifest of ``size`` bytes with these parts (at least one)."""
-    buckets = {bucket_key for part in parts for bucket_key, _ in part.buckets}
-    partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in buckets}]
+    places = {place for part in parts for place in part.places}
+    partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in places}]
     deleted = sum(len(part.deleted_names()) for part in parts)
-    levels = pl.concat([part.frame["_FILE._LEVEL"] for part in parts])
+    levels = [level for part in parts for level in part.levels]
     return ManifestFileMeta(
         name,
         size,
-        len(levels) - deleted,
+        sum(part.count for part in parts) - deleted,
         deleted,
         merge_bounds(partitions, partition_types(schema)),
         schema.id,
-        min(bucket for _, bucket, _ in buckets),
-        max(bucket for _, bucket, _ in buckets),
-        min(levels.to_list()),
-        max(levels.to_list()),
+        min(bucket for _, bucket, _ in places),
+        max(bucket for _, bucket, _ in places),
+        min(levels),
+        max(levels),
     )
 
 
@@ -158,15 +213,7 @@ def _entry_columns(columns: Columns) -> EntryColumns:
             raise Corrupt(f"a manifest entry has no field '{name.rpartition('.')[2]}'")
     kept = {name: column for name, column in columns.items() if name != "_VERSION" and not _is_empty(column)}
     frame = pl.DataFrame(kept)
-    return EntryColumns(frame, _few_buckets(frame) if frame.height <= _KEPT_ENTRIES else _buckets(frame))
-
-
-def _few_buckets(frame: pl.DataFrame) -> tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]:
-    """``_buckets`` of a small part, without a query of polars, which wakes up its threads for each small commit."""
-    rows_of: dict[tuple[bytes, int, int], list[int]] = {}
-    for row, place in enumerate(zip(*(frame.get_column(name).to_list() for name in _PLACE), strict=True)):
-        rows_of.setdefault(place, []).append(row)
-    return tuple((place, np.array(rows, dtype=np.uint32)) for place, rows in rows_of.items())
+    return EntryColumns(frame, () if frame.height <= _FEW else _buckets(frame))
 
 
 def _buckets(frame: pl.DataFrame) -> tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from cachetools import LRUCache
 
 from lakelog.fileformat.avro_file import Block, read_blocks, read_records, write_records
-from lakelog.filestore.metadata.manifest_columns import BucketTest, EntryColumns, decode_manifest, manifest_meta
+from lakelog.filestore.metadata.manifest_columns import BucketTest, Part, decode_manifest, manifest_meta, written_parts
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
@@ -166,14 +166,14 @@ class Manifests:
         """The uncompressed blocks of one manifest; None if another writer's manifest has different fields."""
         return read_as(self.io, self.paths.manifest(name), lambda data: read_blocks(data, MANIFEST_SCHEMA))
 
-    def parts(self, name: str) -> Iterator[EntryColumns]:
+    def parts(self, name: str) -> Iterator[Part]:
         """The parts of one manifest, cached if they fit; otherwise each is released before the next one is decoded."""
         key = self._key(name)
-        found: tuple[EntryColumns, ...] | None = MANIFEST_CACHE.get(key)
+        found: tuple[Part, ...] | None = MANIFEST_CACHE.get(key)
         if found is not None:
             yield from found
             return
-        held: list[EntryColumns] = []
+        held: list[Part] = []
         size = 0
         decoded = decode_manifest(self.io.read(key[1]))
         while True:
@@ -221,7 +221,7 @@ class ManifestWriter:
         name = f"manifest-{self._uuid}-{next(self._number)}"
         data = self._put(name, MANIFEST_SCHEMA, [entry_to_record(e) for e in entries], blocks)
         # the next plan and the next commit read it
-        parts = tuple(decode_manifest(data))
+        parts = written_parts(entries, data, bool(blocks))
         MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), parts, sum(part.nbytes for part in parts))
         return manifest_meta(name, len(data), parts, self.paths.schema)
 

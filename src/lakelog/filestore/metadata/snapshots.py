@@ -14,7 +14,8 @@ import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from lakelog.errors import Corrupt, LakelogError, NotFound
@@ -23,7 +24,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.table import TABLE_ID, is_of_another_table
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.checked_values import parsing, read_as
+from lakelog.paimon.types.checked_values import LastRead, parsing, read_as
 
 EARLIEST: Final = "EARLIEST"
 LATEST: Final = "LATEST"
@@ -37,6 +38,9 @@ class Snapshots:
 
     io: FileIO
     paths: TablePaths
+    _read: LastRead[Snapshot] = field(
+        default_factory=partial(LastRead, Snapshot.from_json, 4), compare=False, repr=False
+    )
 
     def latest_id(self) -> int | None:
         """The newest id; None for a table without snapshots.
@@ -48,6 +52,10 @@ class Snapshots:
         hint = self._hint(LATEST)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint
+        return self._listed(hint)
+
+    def _listed(self, hint: int | None) -> int | None:
+        """The newest id by listing."""
         ids = self.ids()
         if hint is not None and hint > max(ids, default=0):
             has = f"the newest file is of {max(ids)}" if ids else "the table has no snapshot"
@@ -120,7 +128,7 @@ class Snapshots:
 
     def read(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFound, also for a foreign one whose predecessor no longer exists."""
-        return self._own(snapshot_id, read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json))
+        return self._own(snapshot_id, self._read.read(self.io, self.paths.snapshot(snapshot_id)))
 
     def content(self, snapshot_id: int) -> bytes:
         """The bytes of one snapshot, for a tag, a changelog or a branch. Raises NotFound as ``read``."""
@@ -133,7 +141,7 @@ class Snapshots:
 
     def is_foreign(self, snapshot_id: int) -> bool:
         """Returns whether a process of an earlier table has created this snapshot. Raises NotFound."""
-        return is_foreign(read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json), self.paths.schema)
+        return is_foreign(self._read.read(self.io, self.paths.snapshot(snapshot_id)), self.paths.schema)
 
     def _own(self, snapshot_id: int, found: Snapshot) -> Snapshot:
         if not is_foreign(found, self.paths.schema):
@@ -160,10 +168,22 @@ class Snapshots:
                 "tag or a 'consumer-id'"
             ) from why
 
-    def latest(self) -> Snapshot | None:
-        """The newest snapshot; None for a table without snapshots."""
-        newest = self.latest_id()
-        return None if newest is None else self.get(newest)
+    def latest(self, known: Snapshot | None = None) -> Snapshot | None:
+        """The newest snapshot; None for a table without snapshots.
+
+        ``known`` was the newest at an earlier moment. It is returned if no snapshot follows it, to a caller who looks
+        later whether it still exists (``TableCommit``).
+        """
+        if known is not None and not self.exists(known.id + 1):
+            return known
+        hint = self._hint(LATEST)
+        if hint is not None:
+            with contextlib.suppress(NotFound):
+                newest = self.read(hint)
+                if not self.exists(hint + 1):
+                    return newest
+        listed = self._listed(hint)
+        return None if listed is None else self.get(listed)
 
     def backwards(self, start: Snapshot | None = None) -> Iterator[Snapshot]:
         """The snapshots from ``start`` (None: the newest) back to the oldest one that has not expired."""

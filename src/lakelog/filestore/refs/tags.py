@@ -10,7 +10,6 @@ from functools import partial
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from lakelog.filestore.gc.reachability import TAG, GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
-from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
 from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.names import name_fault, visible
@@ -28,10 +27,6 @@ class Tags:
     references: ReachableFiles
     after: Callable[[], None] = lambda: None
     """Called after a change."""
-
-    @property
-    def _snapshots(self) -> Snapshots:
-        return Snapshots(self.references.io, self.references.paths)
 
     def list(self) -> Sequence[Tag]:
         """All tags, by snapshot and name."""
@@ -159,15 +154,15 @@ class Tags:
 
     def _files(self, root: GcRoot) -> set[str]:
         """The files to delete with a tag; none while its snapshot exists."""
-        if self._snapshots.exists(root.snapshot.id) and self._same(root.snapshot):
+        if self.references.snapshots.exists(root.snapshot.id) and self._same(root.snapshot):
             return set()
         return self.references.files_to_delete(root)
 
     def _same(self, snapshot: Snapshot) -> bool:
-        return self._snapshots.get(snapshot.id).base_manifest_list == snapshot.base_manifest_list
+        return self.references.snapshots.get(snapshot.id).base_manifest_list == snapshot.base_manifest_list
 
     def _snapshot_id(self, snapshot_id: int | None) -> int:
-        found = self._snapshots.latest_id() if snapshot_id is None else snapshot_id
+        found = self.references.snapshots.latest_id() if snapshot_id is None else snapshot_id
         if found is None:
             raise NotFound(
                 f"table {self.references.paths.table} has no snapshot yet: write rows before you create a tag"
@@ -178,7 +173,7 @@ class Tags:
         paths, io = self.references.paths, self.references.io
         kept = Options(paths.schema.options).get_typed(TAG_TIME) if retained is None else retained
         try:
-            data = self._snapshots.content(snapshot_id)
+            data = self.references.snapshots.content(snapshot_id)
         except NotFound:
             # an expired snapshot with a tag can be tagged again
             named = [tag.name for tag in self.list() if tag.snapshot.id == snapshot_id]
@@ -196,10 +191,10 @@ class Tags:
         Expiry deletes a snapshot before it lists the tags. If the snapshot still exists, expiry will see the tag.
         """
         named = (tag.name for tag in self.list() if tag.snapshot.id == snapshot_id)
-        return self._snapshots.exists(snapshot_id) or any(other != name for other in named)
+        return self.references.snapshots.exists(snapshot_id) or any(other != name for other in named)
 
     def _snapshot_not_found(self, snapshot_id: int) -> NotFound:
-        ids = self._snapshots.chain_ids()
+        ids = self.references.snapshots.chain_ids()
         has = f"it has snapshots {ids[0]} to {ids[-1]}" if ids else "it has no snapshots"
         return NotFound(f"table {self.references.paths.table} has no snapshot {snapshot_id}; {has}")
 

@@ -123,14 +123,13 @@ class ConfinedFileIO(DelegatingFileIO):
             raise self._refused(path)
 
     def _is_inside(self, path: str) -> bool:
-        if _is_below(path, self.root):
-            # the root itself may be a relative path
-            names = path.removeprefix(self.root)
-        elif _is_below(path, self._real_root):
-            names = path.removeprefix(self._real_root)
-        else:
-            names = path
-        return not _UP.search(names) and _is_below(self.inner.real(path), self._real_root)
+        for root in (self.root, self._real_root):  # the root itself may be a relative path
+            if path == root or path.startswith(f"{root}/"):
+                names = path[len(root) :]
+                return not _UP.search(names) and _is_below(
+                    self.inner.real(self._real_root + names, self._real_root), self._real_root
+                )
+        return not _UP.search(path) and _is_below(self.inner.real(path), self._real_root)
 
     def _is_external(self, path: str) -> bool:
         return not _UP.search(path) and any(_is_below(self.inner.real(path), root) for root in self._external)
@@ -153,5 +152,7 @@ class ConfinedFileIO(DelegatingFileIO):
 
 
 def _is_below(path: str, root: str) -> bool:
+    if path.startswith(root) and (len(path) == len(root) or path[len(root)] == "/"):
+        return True
     path, root = (_S3_SCHEMES.sub("s3", each) for each in (path, root))
     return path == root or path.startswith(root.rstrip("/") + "/")

@@ -34,8 +34,8 @@ class DelegatingFileIO(FileIO):
     def external_roots(self) -> tuple[str, ...]:
         return self.inner.external_roots
 
-    def real(self, path: str) -> str:
-        return self.inner.real(path)
+    def real(self, path: str, below: str = "") -> str:
+        return self.inner.real(path, below)
 
     def absolute(self, path: str) -> str:
         return self.inner.absolute(path)

@@ -81,8 +81,11 @@ class FileIO(ABC):
         """Directories in which tables may have files outside of their own directory."""
         return ()
 
-    def real(self, path: str) -> str:
-        """The absolute path without symbolic links, if the storage supports them."""
+    def real(self, path: str, below: str = "") -> str:
+        """The absolute path without symbolic links, if the storage supports them.
+
+        ``below`` is a directory above the path whose real path is known: only it and the names after it are looked at.
+        """
         return self.absolute(path)
 
     def absolute(self, path: str) -> str:

@@ -31,6 +31,7 @@ _WRITE_TRIES = 3
 """Maximum attempts to write a file in a directory that another process removes meanwhile."""
 _DELETE_TRIES = 5
 """Maximum attempts to delete a directory to which another process still writes."""
+_BUFFER_BYTES = 64 << 10
 _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Answers to a link that surely made nothing; any other may have been lost on the way."""
 
@@ -73,8 +74,11 @@ class LocalFileIO(FileIO):
     def absolute(self, path: str) -> str:
         return os.path.abspath(_local(path))
 
-    def real(self, path: str) -> str:
-        return os.path.realpath(_local(path))
+    def real(self, path: str, below: str = "") -> str:
+        local_path = _local(path)
+        if not below or _has_links(local_path, below):
+            return os.path.realpath(local_path)
+        return local_path
 
     def read(self, path: str) -> bytes:
         with _os_errors(path), open(self._name(path), "rb", opener=self._open) as file:
@@ -126,7 +130,7 @@ class LocalFileIO(FileIO):
     def open_output(self, path: str) -> pa.NativeFile:
         target = _local(path)
         with self._making(path):
-            return pa.PythonFile(_DurableFile(target), mode="w")
+            return _buffered(_DurableFile(target))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(_local(path))
@@ -245,7 +249,7 @@ class ScratchFileIO(LocalFileIO):
 
     def open_output(self, path: str) -> pa.NativeFile:
         with self._making(path):
-            return pa.PythonFile(_File(_local(path)), mode="w")
+            return _buffered(_File(_local(path)))
 
 
 class _File(io.FileIO):
@@ -271,10 +275,30 @@ class _DurableFile(_File):
                 _sync_directory(os.path.dirname(self._path))
 
 
+def _buffered(file: _File) -> pa.NativeFile:
+    """A file for Arrow, whose writers write many parts of few bytes."""
+    return pa.BufferedOutputStream(pa.PythonFile(file, mode="w"), _BUFFER_BYTES)
+
+
 def _local(path: str) -> str:
     if not path.startswith("file:"):
         return path
     return "/" + path.removeprefix("file:").lstrip("/")
+
+
+def _has_links(path: str, below: str) -> bool:
+    """True if ``below``, or a name after it in a path without ``..``, is a symbolic link."""
+    at = len(below)
+    while True:
+        try:
+            if stat.S_ISLNK(os.lstat(path[:at]).st_mode):
+                return True
+        except OSError:  # nothing is there, so no name after it is a link
+            return False
+        if at == len(path):
+            return False
+        at = path.find("/", at + 1)
+        at = len(path) if at < 0 else at
 
 
 def _open_file(path: str, flags: int, directory: int | None = None) -> int:

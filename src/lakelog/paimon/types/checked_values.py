@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import struct
+import threading
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import orjson
 
@@ -35,6 +37,35 @@ def read_as(io: FileSource, path: str, parse: Callable[[bytes], T]) -> T:
     data = io.read(path)
     with parsing(path):
         return parse(data)
+
+
+class LastRead(Generic[T]):
+    """The files that its owner has read last: one whose bytes have not changed is not parsed again.
+
+    Each read reads the file, so a file that another process has replaced is seen. Holds ``most`` values.
+    """
+
+    def __init__(self, parse: Callable[[bytes], T], most: int) -> None:
+        self._parse, self._most = parse, most
+        self._held: OrderedDict[str, tuple[bytes, T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return LastRead, (self._parse, self._most)
+
+    def read(self, io: FileSource, path: str) -> T:
+        """As ``read_as``."""
+        data = io.read(path)
+        with self._lock:
+            held = self._held.pop(path, None)
+        if held is None or held[0] != data:
+            with parsing(path):
+                held = data, self._parse(data)
+        with self._lock:
+            self._held[path] = held
+            if len(self._held) > self._most:
+                self._held.popitem(last=False)
+        return held[1]
 
 
 @contextmanager
@@ -91,8 +122,10 @@ def _check_of(kind: Any) -> Callable[[Any], bool]:
     """Returns the check of a type; built once per field, because every commit checks the values that it reads."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        choices = [_check_of(one) for one in inner]
-        return lambda value: any(check(value) for check in choices)
+        *choices, last = (_check_of(one) for one in sorted(inner, key=lambda one: one is not types.NoneType))
+        for check in reversed(choices):
+            last = _either(check, last)
+        return last
     if origin is tuple and len(inner) == 2 and inner[1] is Ellipsis:
         each = _check_of(inner[0])
         return lambda value: isinstance(value, tuple) and all(map(each, value))
@@ -104,4 +137,10 @@ def _check_of(kind: Any) -> Callable[[Any], bool]:
     if kind in (int, float):
         numbers = int | float if kind is float else int
         return lambda value: isinstance(value, numbers) and not isinstance(value, bool)
-    return lambda value: isinstance(value, kind) and (not is_dataclass(value) or checked(value) is value)
+    if is_dataclass(kind):
+        return lambda value: isinstance(value, kind) and checked(value) is value
+    return lambda value: isinstance(value, kind)
+
+
+def _either(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: first(value) or second(value)

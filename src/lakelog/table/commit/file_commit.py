@@ -92,7 +92,7 @@ class FileCommit:
             return None
         # 2
         try:
-            snapshot = ready.table.store.commit(self._request(ready, built))
+            snapshot = ready.table.store.commit(self._request(ready, built, latest))
         except (LostRace, CommitConflict) as why:
             if self.keeps_runs:
                 ready.delete_made()
@@ -111,7 +111,9 @@ class FileCommit:
         forget_unassigned(ready.table, ready.runs)
         return snapshot
 
-    def _request(self, ready: ReadyFiles, built: dict[int, Mapping[str, str]]) -> CommitRequest:
+    def _request(
+        self, ready: ReadyFiles, built: dict[int, Mapping[str, str]], latest: Snapshot | None
+    ) -> CommitRequest:
         last = self.records[-1]
 
         def prepare(newest: Snapshot | None) -> Mapping[str, str]:
@@ -130,6 +132,7 @@ class FileCommit:
             first_try=True,
             index=ready.made.index,
             watermark=watermark_of(tuple(a for r in self.records for a in r.attempts)),
+            after=latest,
         )
 
 

@@ -146,7 +146,7 @@ class DynamicTable:
     def store(self) -> FileStore:
         return FileStore(self.io, self.path, self.schema, self.branch, self.name, self.identity)
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The table's unique identity; no later table of the same name has it."""
         return Identity(self.io, TablePaths(self.path, self.schema, self.branch), self.name)
