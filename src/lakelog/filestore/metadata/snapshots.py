@@ -168,14 +168,14 @@ class Snapshots:
                 "tag or a 'consumer-id'"
             ) from why
 
-    def latest(self, known: Snapshot | None = None) -> Snapshot | None:
+    def latest(self, last: Snapshot | None = None) -> Snapshot | None:
         """The newest snapshot; None for a table without snapshots.
 
-        ``known`` was the newest at an earlier moment. It is returned if no snapshot follows it, to a caller who looks
+        ``last`` was the newest at an earlier moment. It is returned if no snapshot follows it, to a caller who looks
         later whether it still exists (``TableCommit``).
         """
-        if known is not None and not self.exists(known.id + 1):
-            return known
+        if last is not None and not self.exists(last.id + 1):
+            return last
         hint = self._hint(LATEST)
         if hint is not None:
             with contextlib.suppress(NotFound):

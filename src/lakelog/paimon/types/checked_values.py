@@ -57,15 +57,15 @@ class LastRead(Generic[T]):
         """As ``read_as``."""
         data = io.read(path)
         with self._lock:
-            held = self._held.pop(path, None)
-        if held is None or held[0] != data:
+            entry = self._held.pop(path, None)
+        if entry is None or entry[0] != data:
             with parsing(path):
-                held = data, self._parse(data)
+                entry = data, self._parse(data)
         with self._lock:
-            self._held[path] = held
+            self._held[path] = entry
             if len(self._held) > self._most:
                 self._held.popitem(last=False)
-        return held[1]
+        return entry[1]
 
 
 @contextmanager
