@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
+from lakelog.options.boundary import shown_value
 from lakelog.paimon.types.arrow import fields_from_arrow, type_from_arrow
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.syntax.type_parser import parse_type_text
@@ -46,5 +47,6 @@ def column_type(kind: Any, name: str) -> DataType:
         return type_from_arrow(pl.DataFrame(schema={name: kind}).to_arrow().schema.field(0).type)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as why:
         raise InvalidSchema(
-            f"column '{name}': {kind!r} is not a type; write SQL text such as 'bigint', an Arrow or a polars type"
+            f"column '{name}': {shown_value(kind)} is not a type; write SQL text such as 'bigint', an Arrow or a polars "
+            f"type"
         ) from why

@@ -11,7 +11,7 @@ import polars as pl
 from lakelog.errors import InvalidRequest
 from lakelog.lake.lake import Lake, Place, warehouse_text
 from lakelog.lake.table import Table
-from lakelog.options.boundary import guarded
+from lakelog.options.boundary import guarded, shown_value
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.open import split_path
 
@@ -130,5 +130,7 @@ def _session_of(given: Any) -> Any:
 
 def _once(name: str, before: Any, given: Any) -> Any:
     if before is not None:
-        raise InvalidRequest(f"connect() got two values for '{name}', {before!r} and {given!r}: give one")
+        raise InvalidRequest(
+            f"connect() got two values for '{name}', {shown_value(before)} and {shown_value(given)}: give one"
+        )
     return given

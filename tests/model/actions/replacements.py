@@ -33,6 +33,8 @@ class Overwrite(Action):
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         how = rng.choice(["write", "writer", "sql", "partition"])
+        if how == "sql" and not all(column.of.is_simple for column in world.columns):
+            how = "write"  # there are no literals
         rows = drawn_rows(rng, world, rng.choice([1, 3]))
         if how == "partition" and world.partitions:
             part = drawn_partition(rng, world)

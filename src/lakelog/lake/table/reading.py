@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.options.boundary import shown_value
 from lakelog.sql.query.predicate_parser import Condition, predicate_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -75,7 +76,7 @@ class TableReading(ArrowRows):
             connection = duckdb.default_connection()
         elif not isinstance(connection, duckdb.DuckDBPyConnection):
             raise InvalidRequest(
-                f"connection={connection!r:.100} is no connection of DuckDB: duckdb.connect() makes one"
+                f"connection={shown_value(connection)} is no connection of DuckDB: duckdb.connect() makes one"
             )
         return duckdb.from_arrow(self.scan().to_dataset(), connection=connection)
 
