@@ -45,7 +45,7 @@ test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no ser
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
-	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3 --files 1/2) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/4 --files 2/5) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words, the rules of the house
 	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check-types check-house
@@ -89,7 +89,7 @@ test-hosts: ## hosts of namespaces that share storage alone: a cluster, its fail
 	$(PYTEST) $(if $(WHOLE),tests/hosts,tests/hosts/test_containers.py) $(ARGS)
 
 test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal tests/docs $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/2) tests/docs $(ARGS)
 
 # Without PySpark, of which test-long has the lowest version.
 test-lowest: .venv-lowest
@@ -105,7 +105,7 @@ test-on-sparks: .venv ## the short selection of the tests on other PySparks (SPA
 	for release in $(SPARKS); do LAKELOG_LANE=spark-$$release .venv-spark-$$release/bin/python -m pytest -m "smoke and $(NO_SERVER)" $(DRAWN) tests/spark $(ARGS); done
 
 test-on-connect:
-	LAKELOG_SPARK=connect $(PYTEST) $(call draw,--files 1/3) $(ON_CONNECT)
+	LAKELOG_SPARK=connect $(PYTEST) $(call draw,--cases 1/2 --files 1/3) $(ON_CONNECT)
 
 test-long: export LAKELOG_NO_SKIPS := 1
 test-long: export WHOLE := 1

@@ -47,6 +47,6 @@ def column_type(kind: Any, name: str) -> DataType:
         return type_from_arrow(pl.DataFrame(schema={name: kind}).to_arrow().schema.field(0).type)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as why:
         raise InvalidSchema(
-            f"column '{name}': {shown_value(kind)} is not a type; write SQL text such as 'bigint', an Arrow or a polars "
-            f"type"
+            f"column '{name}': {shown_value(kind)} is not a type; write SQL text such as 'bigint', an Arrow or a "
+            "polars type"
         ) from why
