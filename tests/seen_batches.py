@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelog.spark.compat.arrow import collected
+
 
 @dataclass(frozen=True)
 class SeenBatches:
@@ -19,7 +21,7 @@ class SeenBatches:
     def take(self, batch: Any, _: int) -> None:
         """Keeps the rows of a micro-batch."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        rows = batch.coalesce(1).toArrow()
+        rows = collected(batch.coalesce(1))
         name = f"{len(list(self.directory.glob('*.arrow'))):06}"
         with pa.ipc.new_file(self.directory / f"{name}.part", rows.schema) as writer:
             writer.write_table(rows)

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from failing_jobs import end, files, net
 from lakelog import Lake, connect
 from lakelog.lake.table import Table
-from lakelog.spark.compat.arrow import map_in_arrow
+from lakelog.spark.compat.arrow import collected, map_in_arrow
 from lakelog.table.commit.take_over import take_over_now
 
 Row = tuple[int, str]
@@ -102,7 +102,7 @@ class Reader:
         self._query = lake.read_stream("db.t", options).writeStream.foreachBatch(self._take).start()
 
     def _take(self, batch: DataFrame, _: int) -> None:
-        for row in batch.toArrow().to_pylist():
+        for row in collected(batch).to_pylist():
             self.net[row["id"], row["name"]] += 1 if row["_row_kind"][0] == "+" else -1
 
     def add_up_to(self, wanted: dict[Row, int], before: dict[Row, int] | None = None) -> bool:

@@ -15,6 +15,7 @@ from depth import DEPTH
 from generated_queries import COLUMNS, queries, rows
 from lakelog import Lake, connect
 from lakelog.errors import UnsupportedFeature
+from lakelog.spark.compat.arrow import collected
 from lakelog.spark.runtime.types import spark_schema
 
 LISTED = Path(__file__).parents[1] / "sql" / "local_queries.txt"
@@ -54,7 +55,7 @@ def difference(lake: Lake, spark: SparkSession, query: str) -> str | None:
         here = lake.sql(query.format(t="db.t", u="db.u"), engine="local").to_arrow()
     except UnsupportedFeature:
         return None
-    there = spark.sql(query.format(t="rows_t", u="rows_u")).toArrow()
+    there = collected(spark.sql(query.format(t="rows_t", u="rows_u")))
     if _types(here) != _types(there):
         return f"{query}: types {_types(here)}, Spark: {_types(there)}"
     ours, theirs = _answer(here), _answer(there)

@@ -11,6 +11,7 @@ import pytest
 
 from golden.test_golden_scan import DATA, TABLES
 from lakelog.filestore.read.native_files import pick_native
+from lakelog.spark.compat.arrow import collected
 from lakelog.spark.native.native_scan import native_frame
 from lakelog.spark.native.position_filter import SupersededRowsCache
 from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
@@ -37,7 +38,7 @@ def as_text(rows: pa.Table) -> list[str]:
 
 
 def by_spark(frame: Any) -> list[str]:
-    return as_text(frame.toArrow())
+    return as_text(collected(frame))
 
 
 def by_lakelog(scan: Scan) -> list[str]:

@@ -13,6 +13,7 @@ from depth import Depth
 from lakelog import Lake
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.spark.compat.arrow import collected
 from lakelog.spark.runtime.types import arrow_for_spark
 from lakelog.spark.write.batch_writer import LakelogWriter
 from lakelog.table import create
@@ -29,7 +30,7 @@ def _write_here(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
     writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
     messages: list[Any] = [None]
     try:
-        messages = [writer.write(iter(frame.toArrow().to_batches()))]
+        messages = [writer.write(iter(collected(frame).to_batches()))]
         writer.commit(messages, no_other_tries=True)
     except BaseException:
         writer.take_back(messages)

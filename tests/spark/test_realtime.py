@@ -17,6 +17,7 @@ from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.spark.compat.arrow import collected
 from lakelog.spark.realtime.json_columns import bucket_column
 from lakelog.spark.realtime.kafka_connector import connector_needed
 from lakelog.spark.realtime.realtime import changes_of, records_of
@@ -104,16 +105,16 @@ def test_changes_of_all_types_are_those_of_tail(typed, spark) -> None:
     frame = changes_of(kafka_records(spark, typed), typed.logical)
     want = tailed(typed, frame)
     assert sorted(r["_row_kind"] for r in want) == ["+I"] * 3 + ["+U", "-D", "-U"]
-    assert same(frame.toArrow().to_pylist()) == same(want)
+    assert same(collected(frame).to_pylist()) == same(want)
     some = changes_of(kafka_records(spark, typed), typed.logical, ["at_ns", "odd.name"])
-    assert same(some.toArrow().to_pylist()) == same(tailed(typed, some, columns=["at_ns", "odd.name"]))
+    assert same(collected(some).to_pylist()) == same(tailed(typed, some, columns=["at_ns", "odd.name"]))
 
 
 def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
     with typed.writer(options=LOG_ONLY) as writer:
         writer.write(rows_of(typed, ["+I", "+U", "-D"]))
     source = changes_of(kafka_records(spark, typed), typed.logical)
-    records = records_of(source, typed.logical).toArrow()
+    records = collected(records_of(source, typed.logical))
     assert records["headers"].to_pylist()[0] == [{"key": "lakelog", "value": UNOWNED_HEADER}]
     before = tailed(typed, source)
     columns = [records[name].cast(pa.large_binary()).combine_chunks() for name in ("key", "value")]
@@ -152,9 +153,9 @@ def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark)
         (2, 5 * 10**9, 21, 7),
         (3, 30, None, None),
     ]
-    assert same(frame.toArrow().to_pylist()) == same(want)
+    assert same(collected(frame).to_pylist()) == same(want)
     some = changes_of(kafka_records(spark, table), table.logical, ["m", "at"])
-    assert same(some.toArrow().to_pylist()) == same(tailed(table, some, columns=["m", "at"]))
+    assert same(collected(some).to_pylist()) == same(tailed(table, some, columns=["m", "at"]))
     (record,) = records_of(spark.sql("select 4 id, 40L m"), table.logical).collect()
     assert bytes(record.headers[0].value).split(b"|")[7] == b"%d" % table.logical.schema.id
     with pytest.raises(PySparkException, match=r"changed by ALTER TABLE.*restart the query"):
@@ -256,7 +257,7 @@ def test_the_partition_of_a_record_is_the_bucket_of_its_row(lake, spark, declare
     schema = lake._tables.open(Identifier("db", "t")).schema
     given = [f"{value} as {name}" for name, value in zip(names, KEYS[declared], strict=True)]
     keys = spark.range(600).selectExpr(*given)
-    found = keys.select("*", bucket_column({n: sf.col(n) for n in names}, schema).alias("_bucket")).toArrow()
+    found = collected(keys.select("*", bucket_column({n: sf.col(n) for n in names}, schema).alias("_bucket")))
     rows = found.drop_columns(["_bucket"]).combine_chunks().to_batches()[0]
     assert found["_bucket"].to_pylist() == bucket_of_rows(rows, schema).tolist()
     assert len(np.unique(found["_bucket"].to_numpy())) == 7

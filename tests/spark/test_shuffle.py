@@ -9,6 +9,7 @@ from pyspark.sql.utils import is_remote
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.schema.changes import SetOption
+from lakelog.spark.compat.arrow import collected
 from lakelog.spark.write.shuffle import shuffled, with_bucket
 
 KEYS = [
@@ -29,7 +30,7 @@ def test_the_bucket_of_a_row_is_the_same_in_spark(lake, spark, columns) -> None:
     frame = spark.range(-300, 300).selectExpr(*(f"{given} as {name}" for name, (_, given) in columns.items()))
     found = with_bucket(frame, table, "bucket")
     typed = found.selectExpr(*(f"cast({name} as {kind}) as {name}" for name, (kind, _) in columns.items()), "bucket")
-    rows = typed.toArrow().combine_chunks()
+    rows = collected(typed).combine_chunks()
     keys = rows.drop_columns(["bucket"]).to_batches()[0]
     assert rows["bucket"].to_pylist() == bucket_of_rows(keys, table.schema).tolist()
     assert set(rows["bucket"].to_pylist()) == set(range(7))

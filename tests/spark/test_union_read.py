@@ -63,8 +63,8 @@ def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, s
         with table.writer() as writer:
             writer.write(rows(990 + 10 * number, 10, f"new{number}"))
     table.compact(on_spark=False)
-    query = stream(availableNow=True)
-    query.awaitTermination()
+    for _ in range(1 if STREAM_LIMITS else 2):  # a Spark without limits ends a run with a micro-batch that it repeats
+        stream(availableNow=True).awaitTermination()
     state: dict[int, str] = {}
     seen = taken.tuples("_row_kind", "id", "name")
     for kind, number, name in seen:

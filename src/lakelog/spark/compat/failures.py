@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, SparkRuntimeException
 
-from lakelog.spark.compat.natives import CONDITIONS
+from lakelog.errors import UnsupportedFeature
+from lakelog.spark.compat.natives import CONDITIONS, VARIANT_PATHS
 
 
 def condition_of(failed: PySparkException) -> str | None:
@@ -30,3 +31,17 @@ def job_failures() -> Iterator[None]:
         yield
     except Py4JJavaError as failed:
         raise SparkRuntimeException(str(failed.java_exception.toString())) from failed
+
+
+@contextmanager
+def newer_syntax() -> Iterator[None]:
+    """Raises UnsupportedFeature for the text of a statement that a newer Spark parses."""
+    try:
+        yield
+    except ParseException as failed:
+        if VARIANT_PATHS or "near ':'" not in str(failed):
+            raise
+        raise UnsupportedFeature(
+            f"{str(failed).strip().partition(chr(10))[0]}. A path into a VARIANT value, as in v:a::int, needs Spark "
+            f"{VARIANT_PATHS.text}: write variant_get(v, '$.a', 'int')"
+        ) from failed

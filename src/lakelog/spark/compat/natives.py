@@ -46,6 +46,7 @@ FOUND_SOURCES: Final = Native((4, 1), "format('lakelog') is known after lakelog.
 STREAM_ARROW_WRITER: Final = Native((4, 1), "the writer of a batch, which gets the Arrow batches of a stream as well")
 ARROW_FUNCTIONS: Final = Native((4, 1), "mapInArrow, which appends the column")
 PARTITION_IDS: Final = Native((4, 1), "a hash partitioning by numbers whose hashes are those ids")
+VARIANT_PATHS: Final = Native((4, 1), "variant_get(v, '$.a', 'int') for v:a::int, as the error says")
 TIMES_OF_DAY: Final = Native((4, 1), "numbers; Spark has no literals of this type")
 CHECKPOINT_PACKAGE: Final = Native((4, 1), "the same class in the older package")
 STREAM_LIMITS: Final = Native((4, 2), "a micro-batch reads all that is there; 'read.max-rows-per-trigger' is refused")

@@ -27,7 +27,7 @@ from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DAT
 from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
-from lakelog.spark.compat.failures import condition_of, job_failures
+from lakelog.spark.compat.failures import condition_of, job_failures, newer_syntax
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.kind_use import has_kinds, netted_rows, unused_kinds
@@ -169,7 +169,8 @@ class SparkEngine:
             named |= {s.view: netted_rows(self.spark, self._open(s), s) for s in sources if s.view in netted}
             for source in (s for s in viewed if s.view in netted):
                 netted_rows(self.spark, self._open(source), source).createOrReplaceTempView(source.view)
-        found = spark_sql(self.spark, text, named)
+        with newer_syntax():
+            found = spark_sql(self.spark, text, named)
         self._views.made(text)
         if ROW_KIND_COLUMN not in text.lower():
             check_retractions(found, self._source)
@@ -223,8 +224,8 @@ class SparkEngine:
         """
         target = self._tables.open(table, {**options, **MISSING_AS_NULL})
         target.check_rows_writable()
-        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
+        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         for name, value in partition.items():
             what = f"partition column '{name}' of table {target.name}"
             text = "NULL" if value is None else text_of(value)
