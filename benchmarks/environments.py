@@ -20,11 +20,13 @@ class Environment:
     """Where a system runs: packages of its own Python (none: this one) and Maven coordinates of its jars.
 
     Of what the coordinates bring, the jars whose names begin with one of ``keep`` are used: Spark has the others.
+    ``interpreter`` is a Python that is there.
     """
 
     packages: tuple[str, ...] = ()
     coordinates: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    interpreter: str = sys.executable
 
     @property
     def spark(self) -> str | None:
@@ -34,7 +36,7 @@ class Environment:
     def python(self) -> str:
         """The interpreter; makes the environment when it is not there. Raises Unavailable with pip's words."""
         if not self.packages:
-            return sys.executable
+            return self.interpreter
         place = jar_cache().parent / "environments" / "+".join(p.replace("==", "-") for p in self.packages)
         python, made = place / "bin" / "python", place / ".made"
         if not made.exists():

@@ -40,6 +40,14 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_stream.py::test_an_insert_from_a_log_is_a_streaming_query",
         "test_identity.py::test_a_stream_writes_nothing_into_another_table_of_the_name[log]",
     ),
+    "streams by micro-batches of our own": (
+        "test_micro_batches.py::test_a_query_ends_with_what_is_available_and_goes_on_later[files]",
+        "test_micro_batches.py::test_a_query_ends_with_what_is_available_and_goes_on_later[log]",
+        "test_micro_batches.py::test_a_stream_is_written_by_each_batch_once",
+    ),
+    "a day of a shop, with each Spark's own lines": (
+        "test_day_of_a_shop.py::test_batches_statements_and_streams_of_one_table",
+    ),
     "reads of the log": (
         "test_union_read.py::test_a_batch_query_is_as_fresh_as_the_log[300-debezium-json]",
         "test_union_read.py::test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log[all-debezium-json]",
