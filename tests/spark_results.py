@@ -1,7 +1,7 @@
 """What works on the PySpark of this run, by capability (``smoke.py``): the page of all of them is made of it.
 
 A test that lakelog ends with an error that names a newer Spark ("… needs Spark 4.0, …") counts as *refused*, on older
-ones only. ``LAKELOG_SPARK_RESULTS`` names the JSON file, to which a run adds its own version.
+ones only. ``LAKELOG_SPARK_RESULTS`` names the JSON file, to which a run adds the outcomes of its tests.
 """
 
 from __future__ import annotations
@@ -62,12 +62,16 @@ class SparkResults:
         self.found[capability][outcome].append(name)
 
     def pytest_sessionfinish(self) -> None:
-        """Adds this version to the file."""
+        """Adds the outcomes on this version to the file; other tests keep theirs."""
         if not FILE or not self.found:
             return
         from pyspark.version import __version__
 
         path = Path(FILE)
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        known[__version__] = {name: {k: sorted(v) for k, v in found.items()} for name, found in self.found.items()}
+        for name, found in self.found.items():
+            ran = {test for tests in found.values() for test in tests}
+            before = known.setdefault(__version__, {}).get(name, {})
+            outcomes = {key: {*before.get(key, ())} - ran | {*found.get(key, ())} for key in (*before, *found)}
+            known[__version__][name] = {key: sorted(tests) for key, tests in outcomes.items() if tests}
         path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
