@@ -156,7 +156,7 @@ class FileStore:
                 None if buckets is None else frozenset(buckets),
                 merged_buckets(self.schema, None if newer_rows_follow else extra_runs or {}),
             )
-            live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
+            live = self._live(snapshot, pruning)
             live = [e for e in live if e.file.level >= lowest_level] if lowest_level else live
             check_files(live, self.schemas)
             if is_evolving(self.schema.options):
@@ -208,6 +208,11 @@ class FileStore:
             None if partitions is None else frozenset(partitions),
             None if buckets is None else frozenset(buckets),
         )
+        return self._live(snapshot, pruning)
+
+    def _live(self, snapshot: Snapshot | None, pruning: Pruning) -> list[ManifestEntry]:
+        if pruning.wants_all:
+            return self.manifests.live(snapshot)
         return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
 
     def bucket_writer(

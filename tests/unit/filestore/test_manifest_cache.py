@@ -132,3 +132,29 @@ def test_plans_of_many_threads_are_equal(make_table, cache: ManifestCache) -> No
     cache.clear()
     with ThreadPoolExecutor(8) as threads:
         assert all(found == expected for found in threads.map(lambda _: table.store.plan(), range(16)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_by_the_difference_to_the_last_one_is_that_of_an_empty_cache(
+    make_table, cache: ManifestCache, seed: int
+) -> None:
+    table, chance = (
+        make_table(("day", "id"), ("day",), COLUMNS, **{"manifest.merge-min-count": "4"}),
+        random.Random(seed),
+    )
+    store = table.store
+    filters = (None, Compare("day", "=", "2"), Compare("id", "<", 5))
+    for number in range(25):
+        if number == 0 or chance.random() < 0.7:
+            table.insert((0, str(chance.randrange(3)), chance.randrange(9), "x"))
+        elif buckets := store.buckets_to_compact(full=True):
+            store.compact(*chance.choice(buckets), full=True)
+        newest = store.latest_snapshot().id
+        asked = newest if chance.random() < 0.8 else chance.randint(1, newest)
+        filter = chance.choice(filters)
+        plan = store.plan(asked, filter)
+        warm = dict(cache._held)
+        cache.clear()
+        assert store.plan(asked, filter) == plan
+        for key, (value, size) in warm.items():
+            cache.put(key, value, size)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.paimon.rows.binary_row import decode_row, encode_row
+from lakelog.paimon.rows.binary_row import decode_row, decode_rows, encode_row
 from lakelog.paimon.types.types import INT, ArrayType, parse_type
 
 CASES = [
@@ -161,3 +161,13 @@ def test_bytes_that_are_no_such_row_are_corrupt(data: bytes) -> None:
 def test_text_that_points_outside_of_the_row_is_corrupt() -> None:
     with pytest.raises(Corrupt):
         decode_row(bytes.fromhex("00000001 0000000000000000 ff00000010000000"), [parse_type("STRING")])
+
+
+@given(st.sampled_from(["INT", "BIGINT", "STRING"]), st.lists(st.none() | st.integers(-(1 << 31), (1 << 31) - 1)))
+def test_rows_are_decoded_together_as_one_by_one(kind: str, numbers: list[int | None]) -> None:
+    types = [parse_type(kind)]
+    values = [str(n) if kind == "STRING" and n is not None else n for n in numbers]
+    rows = [encode_row([value], types) for value in values]
+    assert decode_rows(rows, types) == [decode_row(row, types) for row in rows] == [(value,) for value in values]
+    with pytest.raises(Corrupt):
+        decode_rows([*rows, encode_row([1, 2], [*types, *types] if kind != "STRING" else [INT, INT])], types)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS
 from lakelog.paimon.metadata.data_file import DataFileMeta
-from lakelog.paimon.rows.binary_row import decode_row
+from lakelog.paimon.rows.binary_row import decode_rows
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataType
 
@@ -61,14 +61,18 @@ class KeyRange:
 
     def low(self, file: DataFileMeta) -> Key:
         """The smallest key; keys compare in the format's sort order (text by code point, which is byte order)."""
-        return self._key(file.min_key)
+        return self._keys([file.min_key])[0]
 
     def high(self, file: DataFileMeta) -> Key:
-        return self._key(file.max_key)
+        return self._keys([file.max_key])[0]
 
-    def _key(self, row: bytes) -> Key:
-        values = decode_row(row, self.types)
-        return tuple(map(key_value, values)) if self._has_floats else values
+    def of_files(self, files: Sequence[DataFileMeta]) -> Iterator[tuple[Key, Key]]:
+        """The smallest and the largest key of each file."""
+        return zip(self._keys([f.min_key for f in files]), self._keys([f.max_key for f in files]), strict=True)
+
+    def _keys(self, rows: Sequence[bytes]) -> Sequence[Key]:
+        keys = decode_rows(rows, self.types)
+        return [tuple(map(key_value, values)) for values in keys] if self._has_floats else keys
 
     @cached_property
     def _has_floats(self) -> bool:
@@ -125,7 +129,8 @@ def sections(files: Sequence[DataFileMeta], keys: KeyRange) -> list[Section]:
     held: list[DataFileMeta] = []
     low: Key = ()
     high: Key = ()
-    for start, end, file in sorted(((keys.low(f), keys.high(f), f) for f in files), key=lambda item: item[:2]):
+    ranges = [(*ends, file) for ends, file in zip(keys.of_files(files), files, strict=True)]
+    for start, end, file in sorted(ranges, key=lambda item: item[:2]):
         if held and start > high:
             out.append(Section(tuple(held), low, high))
             held = []

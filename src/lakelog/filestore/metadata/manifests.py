@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,7 +69,7 @@ class ManifestCache:
     def put(self, key: CacheKey, value: Any, nbytes: int) -> None:
         """Caches a value of about ``nbytes``."""
         with self._lock:
-            if key not in self._held and self.takes(nbytes):
+            if self.takes(nbytes):
                 self._held[key] = (value, nbytes)
 
     def clear(self) -> None:
@@ -86,6 +86,8 @@ _THREADS: Final = 8
 """Manifests read in parallel; the threads wait for storage, and decoding releases the GIL."""
 _WAITING_BYTES: Final = 16 << 20
 """Bytes of manifests that wait in memory to be written together."""
+_WHOLE_BYTES: Final = 3000
+"""Approximate memory of a live file."""
 _RECORD_BYTES: Final = 1500
 """Approximate memory of one decoded record of a manifest list or index manifest."""
 HASH: Final = "HASH"
@@ -126,11 +128,39 @@ class Manifests:
         """
         if snapshot is None:
             return []
-        return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted, in_bucket))
+        metas = self.manifests_of(snapshot)
+        whole = self._whole(metas, may_build=in_bucket is None)
+        if whole is None:
+            return list(live_files(self._entries(metas, in_manifest, wanted, in_bucket)).values())
+        if in_bucket is not None:
+            places = {(e.partition, e.bucket, e.total_buckets) for e in whole}
+            chosen = {place for place in places if in_bucket(*place)}
+            whole = [e for e in whole if (e.partition, e.bucket, e.total_buckets) in chosen]
+        return [e for e in whole if wanted is None or wanted(e)]
+
+    def _whole(self, metas: Sequence[ManifestFileMeta], may_build: bool) -> Collection[ManifestEntry] | None:
+        """All live files of a small table, by the difference to those of the snapshot that was read last.
+
+        None for a large table, and without ``may_build`` if its manifests do not continue those that were read last.
+        """
+        names = tuple(meta.file_name for meta in metas)
+        key = self.io, f"{self.paths.root} live files"
+        last: tuple[tuple[str, ...], dict[tuple[object, ...], ManifestEntry]] | None = MANIFEST_CACHE.get(key)
+        if last is not None and last[0] == names:
+            return last[1].values()
+        follows = last is not None and names[: len(last[0])] == last[0]
+        if not (follows or may_build) or not MANIFEST_CACHE.takes(_WHOLE_BYTES * sum(m.num_added_files for m in metas)):
+            return None
+        if last is not None and follows:
+            files = live_files(self._entries(metas[len(last[0]) :]), last[1])
+        else:
+            files = live_files(self._entries(metas))
+        MANIFEST_CACHE.put(key, (names, files), _WHOLE_BYTES * (1 + len(files)) + sum(map(len, names)))
+        return files.values()
 
     def live_of_list(self, name: str) -> list[ManifestEntry]:
         """The live files after the manifests of one manifest list."""
-        return live_files(self._entries(self.read_list(name)))
+        return list(live_files(self._entries(self.read_list(name))).values())
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The entries that one snapshot added and deleted."""

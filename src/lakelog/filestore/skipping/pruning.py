@@ -82,6 +82,11 @@ class Pruning:
         rows = (decode_partition(partition, self._schema) for partition in self.partitions)
         return Or(*(And(*map(_is, keys, row)) for row in rows))
 
+    @property
+    def wants_all(self) -> bool:
+        """True if there is nothing to skip by."""
+        return self.filter is None and self.partitions is None and self.buckets is None
+
     def wants_manifest(self, meta: ManifestFileMeta) -> bool:
         """Returns whether a manifest may have requested entries.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from lakelog.errors import Corrupt, UnsupportedFeature
@@ -96,18 +97,21 @@ class IndexManifestEntry:
     """True if it is a global index: a reader may leave it aside, a writer does not know how to keep it."""
 
 
-def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Replays entries in order (base list, then delta list) and returns the ADD entries still alive.
+def live_files(
+    entries: Iterable[ManifestEntry], before: Mapping[tuple[object, ...], ManifestEntry] = MappingProxyType({})
+) -> dict[tuple[object, ...], ManifestEntry]:
+    """Replays entries in order (base list, then delta list) and returns the ADD entries still alive, by identifier.
 
-    A DELETE whose ADD is not among the entries is dropped: it belongs to a file that was never seen here.
+    ``before`` are those alive before the entries. A DELETE whose ADD is not among them is dropped: it belongs to a file
+    that was never seen here.
     """
-    live: dict[tuple[object, ...], ManifestEntry] = {}
+    live = dict(before)
     for entry in entries:
         if entry.kind == ADD:
             live[entry.identifier] = entry
         else:
             live.pop(entry.identifier, None)
-    return list(live.values())
+    return live
 
 
 def entry_to_record(entry: ManifestEntry) -> Record:

@@ -44,6 +44,9 @@ _LONG: Final = struct.Struct("<q")
 _POINTER: Final = struct.Struct("<II")
 _ARITY: Final = struct.Struct(">i")
 
+_ONE_NUMBER: Final = np.dtype([("arity", ">i4"), ("head", "<u8"), ("number", "<i8")])
+"""A row of one whole number; its head is 0 unless the number is NULL."""
+
 _TEXT: Final = ("CHAR", "VARCHAR")
 _BYTES: Final = ("BINARY", "VARBINARY")
 _STAMPS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
@@ -99,6 +102,18 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
         return _decode_fields(memoryview(data)[4:], types)
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as why:
         raise Corrupt(f"{len(data)} bytes are not a row of {len(types)} columns: {why}") from None
+
+
+def decode_rows(rows: Sequence[bytes], types: Sequence[DataType]) -> list[tuple[Any, ...]]:
+    """As ``decode_row`` of each; those of one whole number at once."""
+    root = getattr(types[0], "root", None) if len(types) == 1 else None
+    if root not in ("INT", "BIGINT") or {len(row) for row in rows} != {_ONE_NUMBER.itemsize}:
+        return [decode_row(row, types) for row in rows]
+    parts = np.frombuffer(b"".join(rows), _ONE_NUMBER)
+    if parts["head"].any() or (parts["arity"] != 1).any():
+        return [decode_row(row, types) for row in rows]
+    numbers = parts["number"] if root == "BIGINT" else parts["number"].astype(np.int32)
+    return [(number,) for number in numbers.tolist()]
 
 
 def arity_of(data: bytes) -> int:

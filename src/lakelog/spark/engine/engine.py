@@ -56,6 +56,7 @@ from lakelog.spark.write.shuffle import shuffled
 from lakelog.spark.write.update_stream import start_update
 from lakelog.sql.dml.row_changes import text_of, with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.query.scalar_subqueries import folded
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_sql
@@ -122,6 +123,7 @@ class SparkEngine:
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Creates a view of the needed columns for each lakelog table and passes the text to Spark."""
+        plan = folded(plan, lambda source: scan_of(self._open(source)).row_schema.field_names)
         frame = self._run_query(plan, is_live=plan.persistent)
         if frame.isStreaming and not plan.persistent and not self._reads_logs_only(plan):
             # each micro-batch reads the current tables

@@ -184,10 +184,13 @@ class TableScan(NotebookView, ArrowRows):
         return self.limit(rows).to_arrow()
 
     def count(self) -> int:
-        """Number of rows. Reads one column."""
-        known = self.row_schema
-        narrow = self.select(known.primary_keys[:1] or known.field_names[:1])
-        return sum(batch.num_rows for batch in narrow.to_batches())
+        """Number of rows. Reads one column, and nothing of data files whose rows the metadata counts."""
+        return sum(batch.num_rows for batch in self._narrow.to_batches())
+
+    @property
+    def _narrow(self) -> Self:
+        """The same rows with one column, which a merge reads anyway."""
+        return self.select(self.row_schema.primary_keys[:1] or self.row_schema.field_names[:1])
 
     def __repr__(self) -> str:
         facts = [f"{name}: {value}" for name, value in self._facts().items() if value is not None]

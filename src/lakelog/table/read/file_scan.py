@@ -123,6 +123,14 @@ class Scan(TableScan):
             parts = threads.map(lambda split: list(self.read(split)), splits)
             return pa.Table.from_batches(itertools.chain.from_iterable(parts), self.schema)
 
+    def count(self) -> int:
+        if self.max_rows is not None or self.residual is not None or self.filter is not None:
+            return super().count()
+        splits, narrow = self.plan(), self._narrow
+        unknown = (split for split in splits if split.exact_rows is None)
+        rows: int = sum(batch.num_rows for split in unknown for batch in narrow.read(split))
+        return rows + sum(split.exact_rows or 0 for split in splits)
+
     def _all_inline(self, bucket_key: tuple[bytes, int], runs: SequencedRuns) -> list[pa.Table]:
         store = self.table.store
         rows = [held.rows for held in runs.inline]

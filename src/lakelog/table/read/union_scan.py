@@ -172,6 +172,10 @@ class TailSplit(Split):
     def __repr__(self) -> str:
         return f"TailSplit(bucket {self.bucket}: {list(self.parts)}, {self._records} records of the log)"
 
+    @property
+    def exact_rows(self) -> None:
+        """No number: which records of the log count is seen by reading them."""
+
     def notebook_facts(self) -> Mapping[str, object]:
         """The facts of the parts together, and the number of records of the log."""
         parts = [split for part in self.parts for split in part.files]
