@@ -129,14 +129,14 @@ class Manifests:
         if snapshot is None:
             return []
         metas = self.manifests_of(snapshot)
-        whole = self._whole(metas, may_build=in_bucket is None)
-        if whole is None:
+        files = self._whole(metas, may_build=in_bucket is None)
+        if files is None:
             return list(live_files(self._entries(metas, in_manifest, wanted, in_bucket)).values())
         if in_bucket is not None:
-            places = {(e.partition, e.bucket, e.total_buckets) for e in whole}
+            places = {(e.partition, e.bucket, e.total_buckets) for e in files}
             chosen = {place for place in places if in_bucket(*place)}
-            whole = [e for e in whole if (e.partition, e.bucket, e.total_buckets) in chosen]
-        return [e for e in whole if wanted is None or wanted(e)]
+            files = [e for e in files if (e.partition, e.bucket, e.total_buckets) in chosen]
+        return [e for e in files if wanted is None or wanted(e)]
 
     def _whole(self, metas: Sequence[ManifestFileMeta], may_build: bool) -> Collection[ManifestEntry] | None:
         """All live files of a small table, by the difference to those of the snapshot that was read last.
