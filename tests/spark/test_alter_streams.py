@@ -48,6 +48,7 @@ def follow(lake, table: str, name: str):
     return frame.writeStream.format("memory").queryName(name).outputMode("append").start()
 
 
+@pytest.mark.timeout(1_200)  # eighteen queries, each of which starts processes of Python on an older Spark
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 def test_a_stream_runs_over_each_kind_of_alter(lake, form: str) -> None:
     for kind, (change, new, seen, columns, before) in ALTERS.items():
