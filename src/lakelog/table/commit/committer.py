@@ -84,22 +84,22 @@ class Committer:
         with self.lock:
             # 1 already decided?
             record, is_made, is_left_out = None, False, any(r.replay for r in results)
-            if is_left_out or self._stale(epoch):
-                found = self._read_epochs()
+            epochs = self._read_epochs() if is_left_out or self._stale(epoch) else None
+            if epochs is not None:
                 sealed = self.state.writers.get(self.writer)
                 record = self._end_of(epoch, sealed, results)
-                warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
+                warn_of_older(self.table, self.writer, epoch, epochs.newest().get(self.writer, -1))
                 if record is None and sealed is not None and epoch <= sealed.epoch:
                     self._heal_replay(sealed)
                     self._check_same(epoch, None, results)
                     return None
-                record = record or found.find(self.writer, epoch)
+                record = record or epochs.find(self.writer, epoch)
                 if record is None and is_left_out:  # a later epoch is decided, but not this one
                     self._check_same(epoch, EpochRecord(self.writer, epoch, 0, ()), results)
             # 2 decide
             self.search.run(self.table)  # the process that seals this epoch reads no earlier record again
             if record is None:
-                record, is_made = self._decide(epoch, results)
+                record, is_made = self._decide(epoch, results, epochs)
             if record is None:
                 self._check_same(epoch, None, results)
                 return None
@@ -131,12 +131,17 @@ class Committer:
             assert self._known is not None
             return self._known.to_state(record.epoch)
 
-    def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
-        """The valid decision, and whether it was made here; None if a snapshot already has another decision."""
+    def _decide(
+        self, epoch: int, results: Sequence[AttemptResult], epochs: WaitingEpochs | None
+    ) -> tuple[EpochRecord | None, bool]:
+        """The valid decision, and whether it was made here; None if a snapshot already has another decision.
+
+        ``epochs`` are those that this commit has read, None if it did not need to.
+        """
         self._check_log()
         if self.once and not self.ended and any(r.appends or r.replays for r in results):
             self._check_registered(epoch, results)
-        position = self._position(epoch)
+        position = self._position(epoch, epochs)
         while True:
             self._check_log()
             wanted = EpochRecord(
@@ -313,11 +318,12 @@ class Committer:
         except NotFound:  # another process has sealed and forgotten it, and the snapshot has expired
             return WriterState(record.epoch, {}, record.time_ms, once=True, digest=record.digest)
 
-    def _position(self, epoch: int) -> HealedPosition:
+    def _position(self, epoch: int, epochs: WaitingEpochs | None = None) -> HealedPosition:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
-        own = [HealedPosition(r.epoch, dict(r.since)) for r in self._read_epochs().waiting if r.writer == self.writer]
+        waiting = (epochs or self._read_epochs()).waiting
+        own = [HealedPosition(r.epoch, dict(r.since)) for r in waiting if r.writer == self.writer]
         position = own[-1] if own else HealedPosition.of_seal(self.state.writers.get(self.writer))
         needs_origin = not position.verified and self.table.emits_log and not self.ended  # also after epochs of files
         return replace(position, verified=self._origin()) if needs_origin else position

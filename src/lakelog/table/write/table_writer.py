@@ -183,12 +183,14 @@ class TableWriter(RowWriter):
             self._thread = None
         if self._committer is None:
             return
-        if self._has_rows():
+        has_rows = self._has_rows()
+        if has_rows:
             with after_decision(self._table.name):
                 seal_in_turn(self._committer, marks=True)
+            has_rows = self._has_rows()
         close_writer(self._writer)
         self._table.registered.drop(self._writer)
-        if not self._has_rows():
+        if not has_rows:
             self._committer.forget()
 
     def _first_task(self) -> TaskWriter | LingeringTask:
