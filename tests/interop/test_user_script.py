@@ -22,6 +22,11 @@ lake.sql("select 1").show(3)
 lake.write(pl.DataFrame({"id": [1]}), "db.t")
 frame: pl.DataFrame = table.scan(["id"], filter="id > 1").to_polars()
 counts = table.update({"name": "upper(name)"}, where="id = 1")
+stream = lake.read_stream("db.t").select("id")
+query = lake.write_stream(stream, "db.u")
+latest: pl.DataFrame = table.history(1).to_polars()
+few = table.scan(filter=3)
+session = lake.spark.tabel("db.t")
 """
 
 
@@ -33,6 +38,6 @@ def test_pyright_finds_the_typos_of_a_users_script_and_nothing_else(tmp_path: Pa
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
     found = json.loads(done.stdout)["generalDiagnostics"]
     errors = {(error["range"]["start"]["line"] + 1, error["rule"]) for error in found if error["severity"] == "error"}
-    assert {(8, "reportCallIssue"), (9, "reportAttributeAccessIssue")} <= errors
+    assert {(8, "reportCallIssue"), (9, "reportAttributeAccessIssue"), (17, "reportArgumentType")} <= errors
     # what follows from a typo is unknown in its line; no other line has an error
-    assert {line for line, _ in errors} == {8, 9}, found
+    assert {line for line, _ in errors} == {8, 9, 17, 18}, found

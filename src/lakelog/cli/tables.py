@@ -100,7 +100,7 @@ def show(
         return
     with connect(warehouse=warehouse) as lake:
         if what == _HISTORY:
-            results = [_chosen(lake.table(table).history(limit), columns, where)]
+            results = [_chosen(lake.table(table).history(limit).to_arrow(), columns, where)]
         elif what == _LOOKUPS:
             results = [_chosen(lake.lookup_stats(table), columns, where)]
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -34,6 +34,9 @@ from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.row_counts import RowCounts
+
+if TYPE_CHECKING:
+    from lakelog.spark.runtime.public_types import DataFrame, SparkSession, StreamingQuery
 
 Place = str | os.PathLike[str]
 """A directory or a URI."""
@@ -64,9 +67,10 @@ class Lake(LakeDefinitions, LakeCopies):
             _ = self._engine.started
 
     @property
-    def spark(self) -> Any:
+    def spark(self) -> SparkSession:
         """The Spark session; started on first access."""
-        return self._engine.started.spark
+        session: SparkSession = self._engine.started.spark
+        return session
 
     def run(self, text: str) -> list[Any]:
         """Runs a script; one result per statement.
@@ -129,7 +133,7 @@ class Lake(LakeDefinitions, LakeCopies):
                 raise
             return unreadable_health(name, why)
 
-    def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:
+    def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> DataFrame:
         """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if needed.
 
         By default the stream reads the files. It starts with the full newest snapshot and continues with the changes of
@@ -137,18 +141,19 @@ class Lake(LakeDefinitions, LakeCopies):
         log.
         """
         table = self._open(name, canonical_options(options or {}, "read"))
-        return self._engine.started.read_stream(table)
+        stream: DataFrame = self._engine.started.read_stream(table)
+        return stream
 
     def lookup_join(
         self,
-        frame: Any,
+        frame: DataFrame,
         name: str,
         on: str | Sequence[str] | Mapping[str, str],
         how: str = "inner",
         columns: Sequence[str] | None = None,
         prefix: str = "",
         options: Mapping[str, str] | None = None,
-    ) -> Any:
+    ) -> DataFrame:
         """A batch or streaming DataFrame joined with the rows of a keyed table as of the time each row is read.
 
         ``on`` names columns of the table's primary key, any subset of them. It is one column of both sides, several, or
@@ -159,7 +164,8 @@ class Lake(LakeDefinitions, LakeCopies):
         names; InvalidSchema.
         """
         table = self._open(name, canonical_options(options or {}, "read"))
-        return self._engine.started.lookup_join(frame, table, on, how, columns, prefix)
+        joined: DataFrame = self._engine.started.lookup_join(frame, table, on, how, columns, prefix)
+        return joined
 
     def lookup_stats(self, name: str, join: str | None = None) -> pa.Table:
         """Hit rate and freshness of the lookup joins with a table, one row per join.
@@ -211,19 +217,20 @@ class Lake(LakeDefinitions, LakeCopies):
             raise
 
     def write_stream(
-        self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None
-    ) -> Any:
+        self, frame: DataFrame, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None
+    ) -> StreamingQuery:
         """Starts a streaming query that writes a streaming DataFrame into a table; returns the StreamingQuery.
 
         The query's id, stored in ``checkpoint`` (by default next to the table), identifies the writer. A restarted
         query resumes from its checkpoint.
         """
         table = self._open(name, canonical_options(options or {}, "write"))
-        return self._engine.started.start_stream(table, frame, checkpoint)
+        query: StreamingQuery = self._engine.started.start_stream(table, frame, checkpoint)
+        return query
 
     def read_realtime(
         self, name: str, columns: Sequence[str] | None = None, options: Mapping[str, str] | None = None
-    ) -> Any:
+    ) -> DataFrame:
         """A streaming DataFrame of a table's Kafka log for Spark's real-time trigger, with latency in milliseconds.
 
         It has the changes of ``read_stream`` with ``read.mode`` = ``log``, and uses only Spark's own Kafka source and
@@ -233,16 +240,17 @@ class Lake(LakeDefinitions, LakeCopies):
         than debezium-json.
         """
         table = self._open(name, canonical_options(options or {}, "read"))
-        return self._engine.started_with_connector.read_realtime(table, columns)
+        stream: DataFrame = self._engine.started_with_connector.read_realtime(table, columns)
+        return stream
 
     def write_realtime(
         self,
-        frame: Any,
+        frame: DataFrame,
         name: str,
         checkpoint: str | None = None,
         options: Mapping[str, str] | None = None,
         real_time: str | None = "5 minutes",
-    ) -> Any:
+    ) -> StreamingQuery:
         """Starts a query that writes a streaming DataFrame to a table's Kafka log first; returns the StreamingQuery.
 
         Rows reach the log within milliseconds. ``Table.follow`` writes them to files. Spark's Kafka sink writes every
@@ -253,7 +261,8 @@ class Lake(LakeDefinitions, LakeCopies):
         hints = {**canonical_options(options or {}, "write"), EMIT_MODE.key: "log"}
         table = self._open(name, hints)
         table.check_rows_writable()
-        return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
+        query: StreamingQuery = self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
+        return query
 
     def attach(self) -> None:
         """Makes the session's methods know this lake's tables, until ``close``; see ``lakelog.attach``."""

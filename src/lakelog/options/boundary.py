@@ -158,7 +158,8 @@ def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: M
     except TypeError as why:
         return str(why)
     try:
-        hints = typing.get_type_hints(function)
+        of_parameters = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+        hints = typing.get_type_hints(types.SimpleNamespace(__annotations__=of_parameters), function.__globals__)
     except (NameError, TypeError):
         return None
     for name, value in given.arguments.items():

@@ -179,6 +179,9 @@ other = lake.tabel("db.t")
 reveal_type(lake)
 reveal_type(table)
 reveal_type(lake.sql("select 1"))
+reveal_type(lake.spark)
+reveal_type(table.history())
+table.scan(filter=3)
 lake.sql("select 1").show(3)
 """
 
@@ -193,6 +196,8 @@ def test_mypy_finds_the_typos_of_a_users_script(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert 'user.py:5: error: Unexpected keyword argument "colums"' in done.stdout
     assert 'user.py:6: error: "Lake" has no attribute "tabel"' in done.stdout
-    for kind in ("lakelog.lake.lake.Lake", "lakelog.lake.table.Table", "lakelog.lake.output.result.Result"):
+    assert 'user.py:12: error: Argument "filter" to "scan" of "TableReading" has incompatible type "int"' in done.stdout
+    rows = ("lakelog.lake.output.result.Result", "lakelog.lake.output.result.TableResult")
+    for kind in ("lakelog.lake.lake.Lake", "lakelog.lake.table.table.Table", "pyspark.sql.session.SparkSession", *rows):
         assert f'Revealed type is "{kind}"' in done.stdout
-    assert "Found 2 errors in 1 file" in done.stdout
+    assert "Found 3 errors in 1 file" in done.stdout

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-import pyarrow as pa
-
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.gc.orphans import Orphans
+from lakelog.lake.output.result import TableResult
 from lakelog.options.boundary import Public
 from lakelog.options.notebook import ViewList
 from lakelog.options.option import parse_duration
@@ -28,12 +27,12 @@ class TableHistory(Public):
 
     _table: DynamicTable
 
-    def history(self, limit: int | None = None, before: int | None = None) -> pa.Table:
+    def history(self, limit: int | None = None, before: int | None = None) -> TableResult:
         """The snapshots as DESCRIBE HISTORY shows them, the newest first: version, timestamp, operation, rows …
 
         ``limit`` is the maximum number of snapshots to read. ``before`` limits them to smaller ids.
         """
-        return snapshot_log(self._table, limit, before)
+        return TableResult(snapshot_log(self._table, limit, before))
 
     def snapshots(self) -> Sequence[Snapshot]:
         """The snapshots that have not expired, the newest last. The system table ``t$snapshots`` has them as rows."""

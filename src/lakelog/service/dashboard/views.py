@@ -335,6 +335,6 @@ def table_page(table: Table, health: TableHealth, first_column: int = 0, limit: 
 
 def history_grid(table: Table, before: int | None, limit: int) -> Grid:
     """The newest snapshots, or those before one."""
-    snapshots = table.history(limit + 1, before)
+    snapshots = table.history(limit + 1, before).to_arrow()
     names = [_HISTORY_NAMES.get(name, name) for name in snapshots.column_names]
     return grid_of([snapshots.rename_columns(names)], limit)
