@@ -18,6 +18,7 @@ from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, war
 from lakelog.cli.console.process import Process, current_process, remark
 from lakelog.errors import InvalidRequest
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.runtime.procedure import call_text
 from lakelog.sql.runtime.statement import done_result
 from lakelog.table.maintenance.compaction_commit import CompactionSummary
 
@@ -171,7 +172,7 @@ def statement_of(procedure: str, table: str, arguments: tuple[str, ...]) -> str:
         if not equals or not name.strip().isidentifier():
             raise InvalidRequest(f"'{argument}' is not KEY=VALUE: {_usage(procedure)}")
         pairs.append((name.strip(), value))
-    return f"CALL sys.{procedure}({', '.join(f'{name} => {_quoted(value)}' for name, value in pairs)})"
+    return call_text(procedure, pairs)
 
 
 def _usage(procedure: str) -> str:
@@ -183,8 +184,3 @@ def _usage(procedure: str) -> str:
 def _listed() -> pa.Table:
     names = list(PROCEDURES)
     return pa.table({"procedure": names, "usage": [_usage(name) for name in names]})
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -52,6 +52,17 @@ def instant(time_ms: float | None) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def moment(value: Any) -> Any:
+    """A time of a grid, to the millisecond: ``2024-01-31 12:00:00.000 UTC``, or without zone if it has none."""
+    if not isinstance(value, str | datetime):
+        return value
+    text = value.isoformat() if isinstance(value, datetime) else value
+    day, _, rest = text.partition("T")
+    clock, is_utc = rest.removesuffix("Z").removesuffix("+00:00"), rest.endswith(("Z", "+00:00"))
+    seconds, _, fraction = clock.partition(".")
+    return f"{day} {seconds}.{(fraction + '000')[:3]}" + (" UTC" if is_utc else "") if rest else text
+
+
 _ROOT: Final = Path(__file__).parent
 STATIC: Final = _ROOT / "static"
 
@@ -84,7 +95,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    for filter_ in (count, size, duration, ago, instant):
+    for filter_ in (count, size, duration, ago, instant, moment):
         environment.filters[filter_.__name__] = filter_
     return environment
 

@@ -18,6 +18,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
+from lakelog.service.dashboard.live.saved_queries import SavedQueries
 from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
@@ -110,6 +111,7 @@ class DashboardServer:
                 Streams(sessions.is_alive),
                 previews,
                 actions,
+                SavedQueries(state),
             )
             self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
             self._server.should_exit = self._is_over.is_set()

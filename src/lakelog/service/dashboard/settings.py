@@ -18,9 +18,10 @@ LOOPBACK: Final = "127.0.0.1"
 class DashboardSettings:
     """The settings of ``lakelog dashboard``.
 
-    ``catalogs`` are additional catalogs by name, as in ``lakelog.connect``. ``users_file`` and ``token`` are the ways
-    to log in. Without either, only the user who runs the server has access, from this machine. ``hosts`` are additional
-    host names of the server. ``state`` is the directory of its own files (time series, the audit log).
+    ``catalogs`` are additional catalogs by name, as in ``lakelog.connect``. ``users_file`` and ``token`` are the
+    ways to log in. Without either, only the user who runs the server has access, from this machine. ``hosts`` are
+    additional host names of the server. ``state`` is the directory of its own files (time series, the audit log,
+    saved queries). ``terminals`` is the maximum number of open terminals.
     """
 
     warehouse: str
@@ -37,6 +38,7 @@ class DashboardSettings:
     hosts: tuple[str, ...] = ()
     state: Path = Path("~/.local/state/lakelog")
     allow_local_files: bool = False
+    terminals: int = 4
 
     @property
     def over_tls(self) -> bool:

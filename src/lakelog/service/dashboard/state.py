@@ -8,8 +8,9 @@ from typing import Any
 from fastapi import Request
 
 from lakelog.lake import Lake, Table
-from lakelog.service.dashboard.actions.actions import Action, Actions
+from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.live.live_tail import SharedTails
+from lakelog.service.dashboard.live.saved_queries import SavedQueries
 from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
@@ -32,6 +33,7 @@ class Dashboard:
     streams: Streams
     previews: Previews
     actions: Actions
+    queries: SavedQueries
     tails: SharedTails = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,11 +46,9 @@ def _written(table: Table) -> str:
 
 
 def page_rights(request: Request) -> dict[str, Any]:
-    """The data of a page's actions: the user's role, and the newest action of each kind for each table."""
+    """The data of a page's actions: the user's role, and the newest actions by kind, table and arguments."""
     identity: Identity = request.scope["state"]["identity"]
-    newest: dict[tuple[str, str, str], Action] = {}
-    for action in reversed(dashboard_of(request).actions.list()):
-        newest[action.table, action.kind, action.writer] = action
+    newest = {action.text: action for action in reversed(dashboard_of(request).actions.list())}
     return {"role": identity.role.word, "actions": newest}
 
 

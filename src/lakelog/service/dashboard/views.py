@@ -9,7 +9,7 @@ from typing import Final
 from lakelog.lake import Table
 from lakelog.options.log import shown_value
 from lakelog.options.view import VIEW
-from lakelog.service.dashboard.previews.grid import Grid, grid_of
+from lakelog.service.dashboard.previews.grid import Grid, grid_of, in_utc
 from lakelog.service.dashboard.watcher import Watched, Watcher
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.health.health import FAIR, GOOD, TableHealth
@@ -84,6 +84,7 @@ class Overview:
     scores: tuple[int, int, int]
     troubles: dict[str, str]
     stages: dict[str, str]
+    databases: Sequence[str]
     matching: int
     tables: Sequence[TableLine]
 
@@ -92,6 +93,7 @@ SORTS = {
     "name": lambda line: line.name,
     "score": lambda line: (line.score, line.name),
     "size": lambda line: (-(line.bytes or 0), line.name),
+    "rows": lambda line: (-(line.rows or 0), line.name),
     "files": lambda line: (-(line.files or 0), line.name),
     "lag": lambda line: (line.log_is_known, -(line.lag or 0), line.name),
     "newest": lambda line: (-max(line.log_ms or 0, line.files_ms or 0), line.name),
@@ -99,12 +101,34 @@ SORTS = {
 """Possible orders of a list of tables."""
 
 
-def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: int = 0, limit: int = 100) -> Overview:
-    """The tables whose name contains ``search``, worst first by default. Reads no storage."""
+@dataclass(frozen=True)
+class Choice:
+    """The tables of a list: those of a database whose name contains a text, in an order, ``is_reversed`` or not."""
+
+    search: str = ""
+    database: str = ""
+    sort: str = "score"
+    is_reversed: bool = False
+
+    def of(self, lines: Sequence[TableLine]) -> list[TableLine]:
+        chosen = [
+            line
+            for line in lines
+            if self.search.lower() in line.name.lower() and self.database in ("", _database(line.name))
+        ]
+        return sorted(chosen, key=SORTS[self.sort], reverse=self.is_reversed)
+
+
+def _database(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def overview(watcher: Watcher, choice: Choice = Choice(), offset: int = 0, limit: int = 100) -> Overview:
+    """The chosen tables, worst first by default. Reads no storage."""
     tables, known = watcher.all()
     lines = [line_of(one) for one in tables]
     findings = _worst_of_each(findings_of(tables))
-    matching = sorted((line for line in lines if search.lower() in line.name.lower()), key=SORTS[sort])
+    matching = choice.of(lines)
     return Overview(
         known=known,
         looked=len(lines),
@@ -126,6 +150,7 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
         ),
         troubles=watcher.troubles(),
         stages=watcher.stages(),
+        databases=sorted({_database(line.name) for line in lines}),
         matching=len(matching),
         tables=matching[offset : offset + limit],
     )
@@ -175,7 +200,10 @@ def line_of(watched: Watched) -> TableLine:
     )
 
 
-_HISTORY_NAMES: Final = {"rows": "row versions", "rows_added": "versions added"}
+_HISTORY_NAMES: Final = {
+    "version": "snapshot", "schema_id": "schema", "rows": "row versions", "rows_added": "versions added",
+    "changes": "changelog rows",
+}  # fmt: skip
 """Columns of the history that count rows as the files have them: a key may have several."""
 
 
@@ -337,4 +365,4 @@ def history_grid(table: Table, before: int | None, limit: int) -> Grid:
     """The newest snapshots, or those before one."""
     snapshots = table.history(limit + 1, before).to_arrow()
     names = [_HISTORY_NAMES.get(name, name) for name in snapshots.column_names]
-    return grid_of([snapshots.rename_columns(names)], limit)
+    return grid_of([in_utc(snapshots.rename_columns(names))], limit)

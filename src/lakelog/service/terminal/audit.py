@@ -21,9 +21,10 @@ _SHOWN: Final = 10_000
 class AuditEntry:
     """One statement: its start (ms since 1970), its user, and its outcome.
 
-    ``outcome`` is done, failed, refused or cancelled, ``error`` the class of the error. ``duration_ms`` and ``rows``
-    (shown, or received by a stream) are None for a statement that never began. ``kind`` is ``access`` for a login and
-    the end of a session, ``action`` for maintenance that was started from a page. ``address`` is that of the client.
+    ``outcome`` is done, failed, refused or cancelled, ``error`` the class of the error. ``duration_ms`` and
+    ``rows`` (shown, or received by a stream) are None for a statement that never began. ``kind`` is ``access`` for
+    a login and the end of a session, ``action`` for maintenance that was started from a page, ``export`` for all
+    rows of a table. ``address`` is that of the client.
     """
 
     time_ms: int

@@ -166,6 +166,13 @@ class Procedure:
             raise InvalidRequest(f"argument '{parameter.name}' = {value!r} of sys.{self.name}: {why}") from None
 
 
+def call_text(procedure: str, arguments: Iterable[tuple[str, str]]) -> str:
+    """The CALL statement of a procedure; every value is a text, which the argument's type converts."""
+    escaped = ((name, value.replace("\\", "\\\\").replace("'", "\\'")) for name, value in arguments)
+    parts = [f"{name} => '{value}'" for name, value in escaped]
+    return f"CALL sys.{procedure}({', '.join(parts)})"
+
+
 def procedure(**readers: Callable[[Value], Any]) -> Callable[[Callable[..., pa.Table | None]], Procedure]:
     """Makes a procedure of a function. An argument without a default is required."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
@@ -19,8 +19,11 @@ from lakelog.table.health.actions import KINDS
 
 RUNNING: Final = "running"
 FAILED: Final = "failed"
-END_WRITER: Final = "end-writer"
-ACTIONS: Final = (*KINDS, END_WRITER)
+CALLED: Final = (
+    "create_tag", "delete_tag", "create_branch", "delete_branch", "reset_consumer", "end_writer", "replay_rejected",
+)  # fmt: skip
+"""Procedures that a page can call."""
+ACTIONS: Final = (*KINDS, *CALLED)
 _MODULE: Final = "lakelog.service.dashboard.actions.process"
 _PARALLEL: Final = 2
 _MOST_FINISHED: Final = 50
@@ -30,7 +33,8 @@ _MOST_FINISHED: Final = 50
 class Action:
     """One action. ``state`` is running or an outcome (done, nothing to do, stopped, waits, failed).
 
-    ``done`` of ``total`` buckets are complete, if known. ``writer`` is the writer that the action ends.
+    ``kind`` is one of maintenance, or the name of a procedure, which has ``arguments``. ``done`` of ``total`` buckets
+    are complete, if known.
     """
 
     id: int
@@ -38,11 +42,16 @@ class Action:
     kind: str
     user: str
     started_ms: int
-    writer: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
     state: str = RUNNING
     detail: str = ""
     done: int = 0
     total: int = 0
+
+    @property
+    def text(self) -> str:
+        """The action with its table and arguments, for the audit log."""
+        return " ".join([self.kind, self.table, *(f"{name}={value}" for name, value in self.arguments.items())])
 
 
 class Actions:
@@ -56,15 +65,17 @@ class Actions:
         self._pool = ThreadPoolExecutor(_PARALLEL, "action")
         self._lock = threading.Lock()
 
-    def start(self, identity: Identity, table: str, kind: str, writer: str = "") -> Action:
+    def start(self, identity: Identity, table: str, kind: str, arguments: Mapping[str, str]) -> Action:
         """Starts an action and returns at once. Raises InvalidRequest, and AlreadyExists if the same one runs."""
-        if kind not in ACTIONS or (kind == END_WRITER) != bool(writer):
-            raise InvalidRequest(f"unknown action '{kind}'; known: {', '.join(ACTIONS)} (with a writer)")
+        if kind not in ACTIONS:
+            raise InvalidRequest(f"unknown action '{kind}'; known: {', '.join(ACTIONS)}")
+        if kind not in CALLED and arguments:
+            raise InvalidRequest(f"{kind} takes no arguments")
         with self._lock:
             for other in self._known.values():
-                if (other.table, other.kind, other.writer, other.state) == (table, kind, writer, RUNNING):
+                if (other.table, other.kind, other.arguments, other.state) == (table, kind, arguments, RUNNING):
                     raise AlreadyExists(f"{kind} of {table} is already running, started by {other.user}")
-            action = Action(next(self._numbers), table, kind, identity.user, now_ms(), writer)
+            action = Action(next(self._numbers), table, kind, identity.user, now_ms(), arguments)
             self._known[action.id] = action
             for old in [one for one in self._known.values() if one.state != RUNNING][:-_MOST_FINISHED]:
                 del self._known[old.id]
@@ -97,10 +108,9 @@ class Actions:
         finally:
             self._change(action.id, state=outcome["outcome"], detail=outcome["detail"])
             is_done = outcome["outcome"] != FAILED
-            text = f"{action.kind} {action.table}" + (f" {action.writer}" if action.writer else "")
             took = now_ms() - action.started_ms
             entry = AuditEntry(
-                action.started_ms, action.user, identity.role.word, "", "", text, "done" if is_done else FAILED,
+                action.started_ms, action.user, identity.role.word, "", "", action.text, "done" if is_done else FAILED,
                 None if is_done else "ActionFailed", took, kind="action",
                 address=identity.session.address if identity.session else "",
             )  # fmt: skip
@@ -112,7 +122,7 @@ class Actions:
             with self._lock:
                 self._processes[action.id] = process
             pipe = Pipe.to_child(process)
-            asked = {"table": action.table, "kind": action.kind, "writer": action.writer}
+            asked = {"table": action.table, "kind": action.kind, "arguments": dict(action.arguments)}
             reason = f"started by {action.user} on the dashboard"
             pipe.send({"connect": self._connection, "reason": reason, **asked})
             for event in pipe.messages():

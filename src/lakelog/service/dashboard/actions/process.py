@@ -1,7 +1,7 @@
 """The process of one action: ``python -m lakelog.service.dashboard.actions.process``.
 
-It reads one JSON object from stdin (connection, table, kind). It writes lines of JSON: the progress (finished and all
-buckets), and the outcome as the last line. When stdin ends, it stops at the next safe point.
+It reads one JSON object from stdin (connection, table, kind, arguments). It writes lines of JSON: the progress
+(finished and all buckets), and the outcome as the last line. When stdin ends, it stops at the next safe point.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import connect
 from lakelog.service.child_process import Pipe
 from lakelog.service.optimizer.runner import RunContext, RunResult, run_action
+from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.runtime.procedure import call_text
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, WAITS, Run, Runs
-
-END_WRITER = "end-writer"
 
 
 def main() -> None:
@@ -33,9 +33,9 @@ def main() -> None:
     try:
         with connect(**asked["connect"]) as lake:
             table = lake.table(asked["table"])
-            if asked["kind"] == END_WRITER:
-                table.end_writer(asked["writer"])
-                done = RunResult(DONE, f"writer {asked['writer']} ended")
+            if asked["arguments"] or asked["kind"] in PROCEDURES:
+                lake.run(call_text(asked["kind"], [("table", asked["table"]), *asked["arguments"].items()]))
+                done = RunResult(DONE, ", ".join(asked["arguments"].values()))
             else:
                 runs = Runs(table.logical.io, table.path)
                 run = Run.begun(table.name, asked["kind"], asked["reason"], now_ms())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Final
+from collections import Counter
 
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.service.dashboard.security.identity import Identity
@@ -11,8 +11,6 @@ from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.terminal.audit import AuditLog
 from lakelog.service.terminal.protocol.config import TerminalConfig
 from lakelog.service.terminal.terminal import Terminal
-
-_MOST: Final = 4
 
 
 class Terminals:
@@ -64,22 +62,29 @@ class Terminals:
             self.close_session(key)
 
     def _make_room(self, user: str) -> None:
-        """Drops an idle terminal without a process if the limit is reached.
+        """Ends an idle terminal if the limit is reached: of the user with most, the one that was idle longest.
 
         The last place is reserved for another user than the one who has all others.
         """
-        count = sum(one.config.user == user for one in self._open.values())
-        if len(self._open) < _MOST and count < _MOST - 1:
+        most = self._settings.terminals
+        counts = Counter(one.config.user for one in self._open.values())
+        if len(self._open) < most and counts[user] < max(1, most - 1):
             return
-        idle = {key: state for key, one in self._open.items() if (state := one.state()).process == "none"}
+        states = {key: one.state() for key, one in self._open.items()}
+        idle = [key for key, state in states.items() if state.process != "busy" and not state.streams]
+        if len(self._open) < most:  # the last place stays for others
+            idle = [key for key in idle if self._open[key].config.user == user]
         if not idle:
             raise InvalidRequest(
-                f"{len(self._open)} terminals are open, {count} of them of user '{user}'; the limit is {_MOST}, and "
-                f"{_MOST - 1} for one user. Close one ('End the session'), or wait until one was idle for half an "
-                "hour"
+                f"{len(self._open)} terminals run statements, {counts[user]} of them of user '{user}'; the limit is "
+                f"{most}, and {max(1, most - 1)} for one user. Wait until one has ended, or start the dashboard with "
+                "--terminals"
             )
-        longest = max(idle, key=lambda key: idle[key].idle_s)
-        self._open.pop(longest).close()
+
+        def order(key: str) -> tuple[bool, int, float]:
+            return states[key].process == "none", counts[self._open[key].config.user], states[key].idle_s
+
+        self._open.pop(max(idle, key=order)).close()
 
     def _config(self, identity: Identity) -> TerminalConfig:
         settings = self._settings

@@ -17,7 +17,8 @@ import orjson
 from lakelog import errors
 from lakelog.errors import LakelogError, Unavailable
 from lakelog.service.child_process import start_module
-from lakelog.service.dashboard.previews.grid import Grid, Request, TailRequest, to_json
+from lakelog.service.dashboard.previews.export import COMPLETE, FAILED, HEAD
+from lakelog.service.dashboard.previews.grid import ExportRequest, Grid, Request, StreamRequest, TailRequest, to_json
 from lakelog.service.dashboard.previews.tail import event
 
 _MODULE: Final = "lakelog.service.dashboard.previews.process"
@@ -88,6 +89,29 @@ class Previews:
         finally:
             connection.close()
 
+    async def export(self, request: ExportRequest) -> AsyncGenerator[bytes]:
+        """The chunks of an export, read in a process of its own with the memory limit of a preview.
+
+        Raises the errors of reading, and Unavailable if that process ends before the last row.
+        """
+        ours = await asyncio.get_running_loop().run_in_executor(None, self._open, request)
+        stream, connection = await asyncio.open_connection(sock=ours)
+        try:
+            while True:
+                mark, length = HEAD.unpack(await stream.readexactly(HEAD.size))
+                chunk = await stream.readexactly(length)
+                if mark == COMPLETE:
+                    return
+                if mark == FAILED:
+                    told = orjson.loads(chunk)
+                    kind: type[LakelogError] = getattr(errors, told["error"], Unavailable)
+                    raise kind(told["why"])
+                yield chunk
+        except (asyncio.IncompleteReadError, ConnectionError) as why:
+            raise Unavailable("the process of this export has ended before the last row: try again") from why
+        finally:
+            connection.close()
+
     def warm(self) -> None:
         """Starts the processes of the previews unless they run; returns at once. A preview reports a failed start."""
         with contextlib.suppress(OSError, Unavailable):
@@ -101,7 +125,7 @@ class Previews:
             with contextlib.suppress(OSError):
                 asked.shutdown(socket.SHUT_RDWR)
 
-    def _open(self, request: Request | TailRequest) -> socket.socket:
+    def _open(self, request: Request | StreamRequest) -> socket.socket:
         """A socket with the answer to a request. Raises Unavailable."""
         ours, theirs = socket.socketpair()
         try:

@@ -27,7 +27,8 @@ from lakelog.errors import LakelogError
 from lakelog.lake import Lake, connect
 from lakelog.lake.output.plain_rows import JSON_OPTIONS
 from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
-from lakelog.service.dashboard.previews.grid import TailRequest, from_json
+from lakelog.service.dashboard.previews.export import COMPLETE, FAILED, HEAD, MORE, export_chunks
+from lakelog.service.dashboard.previews.grid import ExportRequest, TailRequest, from_json
 from lakelog.service.dashboard.previews.reads import read_grid
 from lakelog.service.dashboard.previews.tail import event, tail_events
 
@@ -81,10 +82,12 @@ def _serve(control: socket.socket, config: Mapping[str, Any]) -> NoReturn:
 def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, config["time_s"])  # its default action ends the process in any state
     request = from_json(orjson.loads(client.makefile("rb").readline()))
-    if isinstance(request, TailRequest):
+    if isinstance(request, TailRequest | ExportRequest):
         if os.fork() == 0:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            _follow(client, config, request.table)
+            if isinstance(request, TailRequest):
+                _follow(client, config, request.table)
+            _export(client, config, request)
         return
     _limit_memory(client, config, orjson.dumps({"error": OVER_MEMORY, "why": ""}))
     try:
@@ -118,6 +121,31 @@ def _follow(client: socket.socket, config: Mapping[str, Any], table: str) -> NoR
         why = over if isinstance(failure.__cause__ or failure, MemoryError) else str(failure)
         with contextlib.suppress(OSError):
             client.sendall(event("trouble", {"why": why}))
+    finally:
+        os._exit(0)
+
+
+def _export(client: socket.socket, config: Mapping[str, Any], request: ExportRequest) -> NoReturn:
+    """Sends the chunks of an export, each after its head, and an empty one at the end. Then this process ends.
+
+    An error is a chunk of its own, with class and text as JSON.
+    """
+
+    def send(mark: int, chunk: bytes) -> None:
+        client.sendall(HEAD.pack(mark, len(chunk)) + chunk)
+
+    why = f"the export needs more than {config['memory_bytes'] >> 20} MiB of memory"
+    over = orjson.dumps({"error": OVER_MEMORY, "why": why})
+    _limit_memory(client, config, HEAD.pack(FAILED, len(over)) + over)
+    try:
+        with connect(**config["connect"]) as lake:
+            for chunk in export_chunks(lake, request):
+                send(MORE, chunk)
+        send(COMPLETE, b"")
+    except (LakelogError, MemoryError, OSError) as failure:
+        kind = type(failure).__name__ if isinstance(failure, LakelogError) else OVER_MEMORY
+        with contextlib.suppress(OSError):
+            send(FAILED, orjson.dumps({"error": kind, "why": str(failure) or why}))
     finally:
         os._exit(0)
 

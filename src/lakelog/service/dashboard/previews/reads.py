@@ -8,8 +8,18 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.lake import Lake
-from lakelog.service.dashboard.previews.grid import Grid, Request, RowsRequest, SystemRequest, column_page, grid_of
+from lakelog.service.dashboard.previews.grid import (
+    Grid,
+    HistoryRequest,
+    Request,
+    RowsRequest,
+    SystemRequest,
+    column_page,
+    grid_of,
+    in_utc,
+)
 from lakelog.service.dashboard.previews.records import RecordLines
+from lakelog.service.dashboard.previews.row_history import RowHistory
 
 LISTED_TABLES: Final[dict[str, tuple[str, ...] | None]] = {
     "files": (
@@ -39,7 +49,9 @@ def read_grid(lake: Lake, request: Request) -> Grid:
         return _rows(lake, request)
     if isinstance(request, SystemRequest):
         scan = lake.table(f"{request.table}${request.kind}").scan(columns=LISTED_TABLES[request.kind])
-        return grid_of(_tables(scan.to_batches()), request.limit)
+        return grid_of(map(in_utc, _tables(scan.limit(request.limit + 1).to_batches())), request.limit)
+    if isinstance(request, HistoryRequest):
+        return RowHistory(lake.table(request.table).logical, request).read()
     return RecordLines(lake.table(request.table).logical, request).read()
 
 
@@ -47,7 +59,9 @@ def _rows(lake: Lake, request: RowsRequest) -> Grid:
     table = lake.table(request.table)
     names = table.schema.names
     shown = column_page(names, request.first_column) or column_page(names, 0)
-    grid = grid_of(_tables(table.scan(columns=shown).to_batches()), request.limit, len(names))
+    grid = grid_of(
+        _tables(table.scan(columns=shown, filter=request.where or None).to_batches()), request.limit, len(names)
+    )
     return grid if grid.columns else Grid(shown, (), False, len(names))
 
 

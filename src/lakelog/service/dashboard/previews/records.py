@@ -18,11 +18,12 @@ from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, CORRECTION, D
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
-from lakelog.service.dashboard.previews.grid import VALUE_CHARACTERS, Grid, RecordsRequest
+from lakelog.service.dashboard.previews.grid import VALUE_CHARACTERS, Grid, RecordsRequest, instant_text
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _COLUMNS: Final = ("offset", "time", "kind", "writer", "epoch", "attempt", "key", "value", "bytes")
+_NUMBERS: Final = ("offset", "position", "epoch", "bytes")
 _KINDS: Final = {DATA: "data", CORRECTION: "correction", BEGIN: "begin", COMMIT: "commit", ABORT: "abort"}
 _CHUNK: Final = 1_000
 """Maximum number of records in memory."""
@@ -57,18 +58,19 @@ class RecordLines:
             raise InvalidRequest(f"table {asked.table} has buckets {min(ends)} to {max(ends)}, not {asked.bucket}")
         first, end = reader.first_offsets([asked.bucket])[asked.bucket], ends[asked.bucket]
         columns = ("offset", "position", *_COLUMNS[1:]) if self._is_packed else _COLUMNS
+        kinds = ["number" if name in _NUMBERS else "time" if name == "time" else "" for name in columns]
         if asked.offset is not None:
             start = max(first, asked.offset)
         elif asked.time_ms is not None:
             start = max(first, reader.offsets_at(asked.time_ms)[asked.bucket])
-        elif asked.key:
+        elif asked.text:
             start = first
         elif self._is_packed:
-            return Grid(columns, self._last(first, end), False, len(columns))
+            return Grid(columns, self._last(first, end), False, len(columns), kinds)
         else:
             start = max(first, end - asked.limit)
         rows = list(islice(self._from(start, end), asked.limit + 1))
-        return Grid(columns, rows[: asked.limit], len(rows) > asked.limit, len(columns))
+        return Grid(columns, rows[: asked.limit], len(rows) > asked.limit, len(columns), kinds)
 
     @property
     def _most(self) -> int:
@@ -93,9 +95,9 @@ class RecordLines:
         return lines
 
     def _records(self, chunk: pa.Table) -> list[pa.Table]:
-        """The records one by one. Those that one line cannot show for lack of its key are left out."""
-        if self.request.key and not self._is_packed:
-            chunk = chunk.filter(_contain(chunk.column("key"), self.request.key))
+        """The records one by one, without those that one line would not show for lack of the text."""
+        if self.request.text and not self._is_packed:
+            chunk = chunk.filter(_contain(chunk, self.request.text))
         return [chunk.slice(at, 1) for at in range(chunk.num_rows)]
 
     def _lines(self, record: pa.Table) -> list[Line]:
@@ -109,8 +111,8 @@ class RecordLines:
             changes = pa.table({"key": record.column("key"), "value": record.column("value")})
         positions = np.arange(changes.num_rows)
         is_shown = positions >= begin
-        if self.request.key:
-            is_shown &= _contain(changes.column("key"), self.request.key).to_numpy()
+        if self.request.text:
+            is_shown &= _contain(changes, self.request.text).to_numpy()
         chosen = changes.filter(pa.array(is_shown))
         texts = zip(*(map(_text, chosen.column(name)) for name in ("key", "value")), strict=True)
         return [
@@ -136,16 +138,17 @@ class RecordLines:
         return pa.table({"key": shown.keys, "value": shown.values})
 
 
-def _contain(keys: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
-    """Marks the keys with this text in them."""
-    return pc.fill_null(pc.greater_equal(pc.find_substring(keys, text.encode()), 0), False)
+def _contain(records: pa.Table, text: str) -> pa.ChunkedArray:
+    """Marks the records with this text in their key or value."""
+    marks = (pc.greater_equal(pc.find_substring(records.column(part), text.encode()), 0) for part in ("key", "value"))
+    return pc.or_(*(pc.fill_null(mark, False) for mark in marks))
 
 
 def _line(record: pa.Table) -> Line:
     """A record as one line."""
     (row,) = record.to_pylist()
     header = decode_header(row["header"], row["offset"])
-    time = str(np.datetime64(row["timestamp_ms"], "ms")) + "Z"
+    time = instant_text(row["timestamp_ms"])
     kind = _KINDS.get(header.kind, header.kind)
     taken = sum(len(row[part] or b"") for part in ("key", "value", "header"))
     key, value = (_text(record.column(part)[0]) for part in ("key", "value"))

@@ -17,13 +17,15 @@ pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/actions", tags=["actions"])
 Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
 
+Argument = Annotated[str, Field(max_length=300)]
+
 
 class ActionRequest(BaseModel):
-    """The table and the kind of maintenance; ``writer`` belongs to the kind ``end-writer``."""
+    """The table and the kind of maintenance, or a procedure with its arguments by name."""
 
     table: Annotated[str, Field(max_length=300)]
     kind: Annotated[str, Field(max_length=50)]
-    writer: Annotated[str, Field(max_length=300)] = ""
+    arguments: Annotated[dict[Annotated[str, Field(max_length=50)], Argument], Field(max_length=4)] = {}
 
 
 @api.get("", dependencies=[Depends(needs(Privilege.READ))])
@@ -38,7 +40,7 @@ def start_action(request: Request, identity: Admin, asked: ActionRequest) -> Act
     dashboard = dashboard_of(request)
     table = dashboard.lake.table(asked.table)
     table.logical.check_writable()
-    return dashboard.actions.start(identity, table.name, asked.kind, asked.writer)
+    return dashboard.actions.start(identity, table.name, asked.kind, {k: v for k, v in asked.arguments.items() if v})
 
 
 @api.get("/{number}", dependencies=[Depends(needs(Privilege.READ))])

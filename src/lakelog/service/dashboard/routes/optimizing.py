@@ -43,8 +43,12 @@ class TableWait:
 
 @dataclass(frozen=True)
 class Optimizing:
-    """Findings, needs and blocked work of all tables, each most urgent first, and the newest runs."""
+    """Findings, needs and blocked work of all tables, each most urgent first, and the newest runs.
 
+    ``needing`` tables have a finding or a need.
+    """
+
+    needing: int
     findings: Sequence[TableFinding]
     needs: Sequence[TableNeed]
     waits: Sequence[TableWait]
@@ -77,6 +81,7 @@ def _optimizing(dashboard: Dashboard) -> Optimizing:
     busy = nlargest(_TABLES, alive, key=lambda pair: pair[1])
     runs = [run for name, _ in busy for run in _runs(dashboard, name)]
     return Optimizing(
+        sum(bool(health.findings or health.needs) for _, health in healths),
         findings_of(tables),
         sorted(needs_, key=lambda one: (-one.need.urgency, one.table)),
         [TableWait(name, wait) for name, health in healths for wait in health.waits],

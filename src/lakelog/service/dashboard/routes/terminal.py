@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final, Literal
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -30,6 +30,7 @@ api = APIRouter(prefix="/terminal", tags=["terminal"])
 
 Who = Annotated[Identity, Depends(needs(Privilege.READ))]
 Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
+QueryName = Annotated[str, Path(max_length=100)]
 _QUIET_S: Final = 10.0
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 
@@ -40,6 +41,12 @@ class Text(BaseModel):
     text: Annotated[str, Field(max_length=200_000)]
     catalog: Annotated[str | None, Field(max_length=200)] = None
     database: Annotated[str | None, Field(max_length=200)] = None
+
+
+class SavedText(BaseModel):
+    """The text to save."""
+
+    text: Annotated[str, Field(max_length=200_000)]
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,24 @@ def cancel(request: Request, identity: Who, number: int) -> ExecutionState:
 def stop_stream(request: Request, identity: Who, number: int, statement: int) -> None:
     """Stops one streaming statement; its committed rows stay."""
     dashboard_of(request).terminals.need(identity).stop_stream(number, statement)
+
+
+@api.get("/queries")
+def list_queries(request: Request, identity: Who) -> dict[str, str]:
+    """The saved queries of the user: name → text."""
+    return dashboard_of(request).queries.of(identity.user)
+
+
+@api.put("/queries/{name}", status_code=204)
+def save_query(request: Request, identity: Who, name: QueryName, given: SavedText) -> None:
+    """Saves a text under a name, in place of an earlier one. Only the user sees it."""
+    dashboard_of(request).queries.save(identity.user, name, given.text)
+
+
+@api.delete("/queries/{name}", status_code=204)
+def delete_query(request: Request, identity: Who, name: QueryName) -> None:
+    """Deletes a saved query."""
+    dashboard_of(request).queries.delete(identity.user, name)
 
 
 @api.get("/audit")

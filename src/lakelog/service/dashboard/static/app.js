@@ -1,5 +1,6 @@
 // What all pages share: the theme switch, times that age, failures of requests, copying, actions, plots, live parts.
 import { drawPlots } from "./plots.js";
+import { makeSorted } from "./sort.js";
 import { ago } from "./words.js";
 
 const root = document.documentElement;
@@ -53,24 +54,48 @@ async function copy(button) {
 }
 
 const CONSEQUENCES = {
-  healing: "Unfinished writes of dead writers are taken back.", "end-writer": "It cannot resume afterwards.", expiry: "Expired snapshots are deleted permanently.",
+  healing: "Unfinished writes of dead writers are taken back.", end_writer: "It cannot resume afterwards.", delete_tag: "Files that only it referenced are deleted.", delete_branch: "Files that only it referenced are deleted.",
+  reset_consumer: "What only it needed may expire.", replay_rejected: "Rejected rows that fit by now are written.", expiry: "Expired snapshots are deleted permanently.",
   "partition-expiry": "Partitions past their expiration time are dropped.", "tag-expiry": "Tags past their retention are deleted.",
   "orphan-cleaning": "Files that no snapshot references are deleted.", compaction: "Due buckets are compacted.", "full-compaction": "All buckets are rewritten.",
 };
 
-async function act(button) {
-  const { table, kind, writer } = button.dataset;
-  if (!confirm(`${button.textContent}: ${writer || table}? ${CONSEQUENCES[kind] ?? ""}`)) return;
+// a button has its arguments in an attribute, a form in its fields
+async function act(place) {
+  const { table, kind } = place.dataset;
+  const form = place.tagName === "FORM" ? place : null;
+  const given = form ? Object.fromEntries(new FormData(form)) : JSON.parse(place.dataset.arguments || "{}");
+  const button = form ? form.querySelector("button") : place;
+  if (!confirm(`${button.textContent}: ${Object.values(given)[0] || table}? ${CONSEQUENCES[kind] ?? ""}`)) return;
   button.disabled = true;
   const headers = { accept: "application/json", "content-type": "application/json", "x-csrf-token": document.body.dataset.csrf ?? "" };
-  const answer = await fetch("/api/v1/actions", { method: "POST", headers, body: JSON.stringify({ table, kind, writer }) });
+  const answer = await fetch("/api/v1/actions", { method: "POST", headers, body: JSON.stringify({ table, kind, arguments: given }) });
   const told = await answer.json();
   if (!answer.ok) {
     button.disabled = false;
     return tell(told.error);
   }
-  button.replaceWith(Object.assign(document.createElement("span"), { className: "running", textContent: `${kind.replace("-", " ")} started` }));
+  const note = Object.assign(document.createElement("span"), { className: "running", role: "status", textContent: `${kind.replaceAll(/[-_]/g, " ")} started` });
+  button.replaceWith(note);
+  const ended = await outcome(told.id);
+  note.textContent = `${ended.state}${ended.detail ? `: ${ended.detail}` : ""}`;
+  note.className = ended.state === "failed" ? "bad" : "fine";
+  if (form && ended.state !== "failed") location.reload();
 }
+
+async function outcome(number) {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, 500));
+    const answer = await fetch(`/api/v1/actions/${number}`, { headers: { accept: "application/json" } });
+    const told = await answer.json();
+    if (!answer.ok || told.state !== "running") return told;
+  }
+}
+document.addEventListener("submit", (event) => {
+  if (event.target.dataset.act === undefined) return;
+  event.preventDefault();
+  act(event.target);
+});
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
@@ -79,6 +104,7 @@ document.addEventListener("click", (event) => {
 });
 
 drawPlots();
+document.querySelectorAll("table[data-sorted]").forEach(makeSorted);
 for (const [mark, module] of [["[data-tail]", "./tail.js"], ["[data-terminal]", "./terminal.js"]]) {
   const place = document.querySelector(mark);
   if (place) import(module).then((part) => part.begin(place, tell));

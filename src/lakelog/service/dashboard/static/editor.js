@@ -84,6 +84,7 @@ export function makeEditor(place, text, { changed, run, snippets, columnsOf }) {
       const at = this.place(line, column);
       view.dispatch(setDiagnostics(view.state, [{ from: at, to: this.end(at), severity: "error", message }]));
     },
+    closeCompletion() { view.contentDOM.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", keyCode: 27 })); },
     clear() { view.dispatch(setDiagnostics(view.state, [])); },
     place(line, column) { const one = view.state.doc.line(Math.min(line, view.state.doc.lines)); return Math.min(one.to, one.from + column - 1); },
     end(at) { return at + Math.max(1, view.state.sliceDoc(at).search(/[\s,;()]|$/)); },

@@ -1,5 +1,6 @@
 // The terminal: sends a text, follows what happens in it, draws results as they come.
 import { makeEditor } from "./editor.js";
+import { sortBy } from "./sort.js";
 import { count, duration, visible } from "./words.js";
 
 // of this user only; app.js removes those of others, and all of them on the page for the login
@@ -55,27 +56,13 @@ class Statement {
     const head = make("tr", {}, ...columns.map(({ name, type }, at) => {
       const button = make("button", { type: "button", className: "quiet sort", textContent: name, title: `${type}: sort` });
       const cell = make("th", { scope: "col" }, button);
-      button.addEventListener("click", () => this.sort(at, cell));
+      button.addEventListener("click", () => sortBy(cell, at, (line) => line.values[at]));
       return cell;
     }));
     const region = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: `rows of statement ${this.number + 1}` });
     region.append(make("table", {}, make("thead", {}, head), this.table));
     this.body.replaceChildren(region);
     this.kind = columns.findIndex(({ name }) => name === "_row_kind");
-  }
-
-  // sorts what is shown; null comes last
-  sort(at, cell) {
-    const down = cell.getAttribute("aria-sort") === "ascending";
-    for (const other of cell.parentElement.children) other.removeAttribute("aria-sort");
-    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const lines = [...this.table.rows].sort((a, b) => {
-      const [x, y] = [a.values[at], b.values[at]];
-      if (x === null || y === null) return (x === null) - (y === null);
-      const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
-      return down ? -order : order;
-    });
-    this.table.append(...lines);
   }
 
   rows(rows) {
@@ -125,7 +112,7 @@ class Statement {
   }
 
   fail(error) {
-    const said = make("p", { className: "bad", role: "alert" }, error.message);
+    const said = make("p", { className: "bad", role: "alert" }, error.line ? error.message.split("\n")[0] : error.message);
     if (error.line) {
       const there = make("button", { type: "button", className: "quiet", textContent: `line ${error.line}, column ${error.column}` });
       there.addEventListener("click", () => this.goTo(error.line, error.column));
@@ -209,6 +196,9 @@ export function begin(place, tell) {
     const own = `${url}/texts/${execution.id}`;
     const statements = new Map();
     const group = make("div");
+    const mark = make("span", { hidden: true });
+    mark.dataset.running = "";
+    group.append(mark);
     results.prepend(group);
     running = { url: own };
     cancel.disabled = false;
@@ -229,8 +219,9 @@ export function begin(place, tell) {
     });
     source.addEventListener("over", (message) => {
       source.close();
-      const { state: how, error } = JSON.parse(message.data);
-      state.textContent = error && !statements.size ? `${how}: ${error}` : how;
+      mark.remove();
+      const { state: how } = JSON.parse(message.data);
+      state.textContent = how;
       if (running?.url === own) { running = null; cancel.disabled = true; }
       loadNames();
     });
@@ -243,6 +234,7 @@ export function begin(place, tell) {
     if (!run.trim()) return;
     tell("");
     editor.clear();
+    editor.closeCompletion();
     state.textContent = "Sending";
     try {
       const execution = await send(`${url}/texts`, "POST", { text: run, catalog: form.catalog.value, database: form.database.value });
@@ -260,6 +252,29 @@ export function begin(place, tell) {
     cancel.disabled = true;
     try { await send(`${running.url}/cancel`, "POST"); } catch (failure) { tell(failure.message); }
   });
+  place.querySelector("[data-clear]").addEventListener("click", () => { for (const one of [...results.children]) if (!one.querySelector("[data-running]")) one.remove(); });
+
+  // saved queries belong to the user, not to the browser
+  const saved = place.querySelector("[data-saved]");
+  let queries = {};
+  async function loadQueries() {
+    try { queries = await send(`${url}/queries`, "GET"); } catch (failure) { return tell(failure.message); }
+    saved.replaceChildren(make("option", { value: "", textContent: "Saved queries" }), ...Object.keys(queries).map((name) => make("option", { value: name, textContent: name })));
+  }
+  saved.addEventListener("change", () => { if (saved.value) editor.set(queries[saved.value]); });
+  place.querySelector("[data-save]").addEventListener("click", async () => {
+    const name = prompt("Name of the query", saved.value)?.trim();
+    if (!name) return;
+    try { await send(`${url}/queries/${encodeURIComponent(name)}`, "PUT", { text: editor.text }); tell(""); } catch (failure) { return tell(failure.message); }
+    await loadQueries();
+    saved.value = name;
+  });
+  place.querySelector("[data-unsave]").addEventListener("click", async () => {
+    if (!saved.value || !confirm(`Delete the saved query ${saved.value}?`)) return;
+    try { await send(`${url}/queries/${encodeURIComponent(saved.value)}`, "DELETE"); } catch (failure) { return tell(failure.message); }
+    await loadQueries();
+  });
+  loadQueries();
   place.querySelector("[data-end]").addEventListener("click", async () => {
     try { await send(url, "DELETE"); state.textContent = "Session ended. The next statement starts a new one."; } catch (failure) { tell(failure.message); }
   });

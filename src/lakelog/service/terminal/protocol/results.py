@@ -98,15 +98,16 @@ def _safe_value(value: Any) -> Any:
     return value
 
 
-def csv_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Rows of a result as CSV for a spreadsheet, with a header.
+def csv_of(names: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes:
+    """Rows of a result as CSV for a spreadsheet, with a header unless ``names`` is None.
 
     A text that a spreadsheet would run as a formula gets an apostrophe in front, also after a semicolon. Numbers stay
     as they are.
     """
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow(map(_cell, names))
+    if names is not None:
+        writer.writerow(map(_cell, names))
     for row in rows:
         writer.writerow(map(_cell, row))
     return out.getvalue().encode()
