@@ -103,9 +103,9 @@ class Previews:
                 if mark == COMPLETE:
                     return
                 if mark == FAILED:
-                    told = orjson.loads(chunk)
-                    kind: type[LakelogError] = getattr(errors, told["error"], Unavailable)
-                    raise kind(told["why"])
+                    failure = orjson.loads(chunk)
+                    kind: type[LakelogError] = getattr(errors, failure["error"], Unavailable)
+                    raise kind(failure["why"])
                 yield chunk
         except (asyncio.IncompleteReadError, ConnectionError) as why:
             raise Unavailable("the process of this export has ended before the last row: try again") from why

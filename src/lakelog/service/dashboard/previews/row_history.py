@@ -51,8 +51,8 @@ class RowHistory:
 
     @property
     def _kinds(self) -> list[str]:
-        own = ["time" if name == "time" else "number" if name == "epoch" else "" for name in _COLUMNS]
-        return [*own, *(shown_kind(one) for one in arrow_schema(self.table.schema.fields[: len(self._names)]).types)]
+        kinds = ["time" if name == "time" else "number" if name == "epoch" else "" for name in _COLUMNS]
+        return [*kinds, *(shown_kind(one) for one in arrow_schema(self.table.schema.fields[: len(self._names)]).types)]
 
     def read(self) -> Grid:
         """The grid. Raises the errors of a filter and of reading."""

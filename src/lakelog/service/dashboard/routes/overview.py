@@ -48,8 +48,8 @@ Chosen = Annotated[Choice, Depends(_choice)]
 
 def _address(choice: Choice, **other: object) -> str:
     """The address of the overview with a choice, or with parts of another one."""
-    given = {"search": choice.search, "database": choice.database, "sort": choice.sort, "reverse": choice.is_reversed}
-    return "/?" + urlencode({name: value for name, value in (given | other).items() if value})
+    parts = {"search": choice.search, "database": choice.database, "sort": choice.sort, "reverse": choice.is_reversed}
+    return "/?" + urlencode({name: value for name, value in (parts | other).items() if value})
 
 
 @pages.get("/")

@@ -169,9 +169,9 @@ def list_queries(request: Request, identity: Who) -> dict[str, str]:
 
 
 @api.put("/queries/{name}", status_code=204)
-def save_query(request: Request, identity: Who, name: QueryName, given: SavedText) -> None:
+def save_query(request: Request, identity: Who, name: QueryName, query: SavedText) -> None:
     """Saves a text under a name, in place of an earlier one. Only the user sees it."""
-    dashboard_of(request).queries.save(identity.user, name, given.text)
+    dashboard_of(request).queries.save(identity.user, name, query.text)
 
 
 @api.delete("/queries/{name}", status_code=204)
