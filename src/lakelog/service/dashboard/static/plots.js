@@ -104,7 +104,7 @@ async function draw(figure) {
   const data = [times.map((ms) => ms / 1000), ...values];
   if (figure.plot) figure.plot.setData(data, false);
   else figure.plot = new uPlot(options(figure, names, canvas.clientWidth), data, canvas);
-  const first = range.from ?? (range.hours ? from : Math.max(from, Math.min(times[0], to - MIN)));
+  const first = range.from ?? (range.hours ? from : Math.max(from, Math.min(times[0], to - 5 * MIN)));
   figure.plot.setScale("x", { min: first / 1000, max: (range.to ?? to) / 1000 });
   legend(figure, figure.plot.cursor.idx);
 }
