@@ -97,7 +97,8 @@ def plan_splits(
     Pure. Skips files in the ``bucket-postpone`` directory, which are not visible yet, and files of level 0 if
     ``skips_level_zero``. ``vectors`` are the deletion vectors of the snapshot.
     """
-    lowest = 1 if skips_level_zero(schema) else 0
+    keys, skips = KeyRange.of(schema), skips_level_zero(schema)
+    lowest = 1 if skips else 0
     by_bucket: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
     for entry in entries:
         if entry.bucket != POSTPONE_BUCKET and entry.file.level >= lowest:
@@ -106,7 +107,7 @@ def plan_splits(
     for (partition, bucket, total), files in sorted(by_bucket.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
         tests = pruning.within((partition, bucket))
-        splits = _keyed(files, schema, tests, empty) if schema.is_keyed else _appended(files, tests, empty)
+        splits = _keyed(files, keys, skips, tests, empty) if schema.is_keyed else _appended(files, tests, empty)
         refs = (vectors or {}).get((partition, bucket), ())
         out.setdefault((partition, bucket), []).extend(_with_vectors(split, refs) for split in splits)
     return out
@@ -117,13 +118,12 @@ def _with_vectors(split: Split, vectors: Sequence[DeletionVectorRef]) -> Split:
     return replace(split, vectors=tuple(v for v in vectors if v.data_file in names)) if vectors else split
 
 
-def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning, empty: Split) -> list[Split]:
-    if skips_level_zero(schema):
+def _keyed(files: Sequence[DataFileMeta], keys: KeyRange, skips: bool, pruning: Pruning, empty: Split) -> list[Split]:
+    if skips:
         # the vectors, or compactions of first rows, leave one row per key in all levels above 0
         rows = [f for f in files if not has_only_deleted_keys(f)]
         if not any(has_deletes(f) for f in rows):
             return _appended(rows, pruning, empty)
-    keys = KeyRange.of(schema)
     groups: list[_Group] = []
     for section in sections(files, keys):
         kept, needs_merge = _section_files(section, keys, pruning)
@@ -149,8 +149,10 @@ class _Group:
 
 
 def _section_files(section: Section, keys: KeyRange, pruning: Pruning) -> tuple[tuple[DataFileMeta, ...], bool]:
-    runs = section.runs(keys)
-    if len(runs) > 1:
+    if len(section.files) == 1:
+        (file,) = section.files
+        return (section.files, has_deletes(file)) if pruning.may_have_rows(file) else ((), False)
+    if len(section.runs(keys)) > 1:
         return section.files, True
     kept = tuple(f for f in section.files if pruning.may_have_rows(f))
     return kept, any(has_deletes(f) for f in kept)
