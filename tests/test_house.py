@@ -224,7 +224,7 @@ def test_a_package_exports_its_declared_names(modules: dict[str, ModuleType]) ->
 def test_the_names_at_the_top_are_exactly_those_in_all() -> None:
     known = "AsyncTail CompactionSummary HIGH_THROUGHPUT LOW_LATENCY Lake LakeCut LakelogError MergeBuilder Metrics "
     known += "OverwriteWriter Predicate Result RowCounts Snapshot Table TableHealth TableScan TableWriter Tag Tail "
-    known += "__version__ attach connect errors metrics open_table scan_polars variant"
+    known += "__version__ attach connect errors metrics open_table pipe scan_polars variant"
     assert sorted(lakelog.__all__) == known.split()
     assert all(getattr(lakelog, name) is not None for name in lakelog.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'conn'"):

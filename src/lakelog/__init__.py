@@ -13,7 +13,18 @@ from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
     from lakelog.filestore.skipping.predicate import Predicate
-    from lakelog.lake import HIGH_THROUGHPUT, LOW_LATENCY, Lake, Result, Table, attach, connect, open_table, scan_polars
+    from lakelog.lake import (
+        HIGH_THROUGHPUT,
+        LOW_LATENCY,
+        Lake,
+        Result,
+        Table,
+        attach,
+        connect,
+        open_table,
+        pipe,
+        scan_polars,
+    )
     from lakelog.lake.cut import LakeCut
     from lakelog.lake.table.changes import MergeBuilder
     from lakelog.paimon.metadata.snapshot import Snapshot
@@ -33,7 +44,7 @@ __all__ = [
     "AsyncTail", "CompactionSummary", "HIGH_THROUGHPUT", "LOW_LATENCY", "Lake", "LakeCut", "LakelogError",
     "MergeBuilder", "Metrics", "OverwriteWriter", "Predicate", "Result", "RowCounts", "Snapshot", "Table",
     "TableHealth", "TableScan", "TableWriter", "Tag", "Tail", "__version__", "attach", "connect", "errors",
-    "metrics", "open_table", "scan_polars", "variant",
+    "metrics", "open_table", "pipe", "scan_polars", "variant",
 ]  # fmt: skip
 
 __version__: Final = "0.2.0"
@@ -59,6 +70,7 @@ _LATE: Final[Registry[Any]] = Registry(
         "TableWriter": "lakelog.table.write.table_writer:TableWriter",
         "Tag": "lakelog.paimon.metadata.tag:Tag",
         "Tail": "lakelog.table.tail.tail:Tail",
+        "pipe": "lakelog.lake:pipe",
         "scan_polars": "lakelog.lake:scan_polars",
         "connect": "lakelog.lake:connect",
         "Lake": "lakelog.lake:Lake",

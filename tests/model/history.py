@@ -27,7 +27,7 @@ from model.actions.actors import Follow
 from model.actions.refs import Branch, Rollback
 from model.known import avoided
 from model.readings import BY_LAKELOG, READINGS, Reading
-from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, STREAM, VIEW, script
+from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, PIPE, STREAM, VIEW, script
 from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, State, World
 
@@ -87,7 +87,7 @@ class Runner:
     def begin(self) -> bool:
         """Makes the table; False if CREATE refuses it."""
         self.names: dict[str, Any] = {}
-        helpers = HELPERS + VIEW + CLOCK + OPTIMIZE + STREAM + FAILING + MEANWHILE
+        helpers = HELPERS + VIEW + PIPE + CLOCK + OPTIMIZE + STREAM + FAILING + MEANWHILE
         exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + helpers, self.names)
         self.names["_now"] = _NOW
         try:

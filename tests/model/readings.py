@@ -96,6 +96,14 @@ def viewed(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("viewed", f"viewed.rows(lake, t, {names!r})", wanted)
 
 
+@reading("Table.pipe")
+def piped(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A table that a pipe keeps equal, as old as its columns."""
+    if world.table.key and world.table.has_log and not world.begins_late:
+        names = [column.name for column in world.columns]
+        yield Reading("piped", f"piped.rows(lake, t, {names!r})", world.everything())
+
+
 @reading("Table.tail")
 def fold(world: World, rng: random.Random) -> Iterator[Reading]:
     """The log, by a reader from its start, one that waits for commits, and one that begins with the files."""
@@ -187,6 +195,7 @@ def reader(world: World, rng: random.Random) -> Iterator[Reading]:
     """A named reader of the log is known, so that its lag is."""
     if world.table.has_log:
         named = "{r['name'] for r in lake.table('db.t$log').scan().to_arrow().to_pylist() if r['kind'] == 'reader'}"
+        named += " & {'billing'}"
         tail = "list(t.tail('earliest', stop='latest', options={'consumer-id': 'billing'}))"
         yield Reading("reader", f"({tail}, {named})[1]", {"billing"})
 

@@ -69,7 +69,7 @@ class View:
         listed = ", ".join(f"`{name}`" for name in columns)
         if t.primary_keys: query = f"select {listed} from db.t"
         else: query = f"select {listed}, count(*) as copies from db.t group by {listed}"
-        schema = str([t.schema.field(name) for name in columns])
+        schema = str([(field.name, field.type) for field in t.definition.fields if field.name in columns])
         if (known := self.names.get(query)) and known[1] != schema:  # a column has another type
             lake.sql(f"drop materialized view db.{known[0]}")
             self.made.remove(known[0])
@@ -88,6 +88,20 @@ class View:
         if t.primary_keys: return rows(found)
         return sorted((row[:-1] for row in rows(found) for _ in range(row[-1])), key=repr)
 viewed = View()
+'''
+PIPE = '''
+class Pipe:
+    """A pipe into a table with the same rows; it goes on while the columns last."""
+    def __init__(self): self.number, self.schema = 0, None
+    def rows(self, lake, t, columns):
+        schema = str([(field.name, field.type) for field in t.definition.fields if field.name in columns])
+        if schema != self.schema:
+            self.number, self.schema = self.number + 1, schema
+            lake.create_table(f"db.piped_{self.number}", t.scan(columns).schema, primary_key=t.primary_keys or None)
+        target = lake.table(f"db.piped_{self.number}")
+        list(t.pipe(lambda rows: rows.select([*columns, "_row_kind"]), target, stop="latest"))
+        return rows(lake.table(target.name))
+piped = Pipe()
 '''
 CLOCK = '''
 _now, _ahead = time.time_ns, 0.0
@@ -197,6 +211,7 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
     for words, text in (
         ("rows(|Fold(|migrated(", HELPERS),
         ("viewed.", VIEW),
+        ("piped.", PIPE),
         ("clock(|later(", CLOCK),
         ("optimize(", OPTIMIZE),
         ("stream(", STREAM),

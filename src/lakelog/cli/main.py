@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "export": ("lakelog.cli.rows.batches:export", "Write the rows of a table to a file, without Spark."),
     "follow": ("lakelog.cli.rows.streams:follow", "Materialize log-first rows into data files."),
     "mirror": ("lakelog.cli.rows.streams:mirror", "Copy the changes of a table to a Kafka topic, exactly once."),
+    "pipe": ("lakelog.cli.rows.streams:pipe", "Run a Python function between two tables, exactly once."),
     "tables": ("lakelog.cli.tables:tables", "List the tables of a warehouse."),
     "describe": ("lakelog.cli.tables:describe", "Show the columns of a table."),
     "show": ("lakelog.cli.tables:show", "Show a system table: snapshots, files, tags, history …"),

@@ -16,7 +16,8 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
-from lakelog.table.tail.mirror import MirrorAddress, _Collected
+from lakelog.table.tail.copy import _Collected
+from lakelog.table.tail.mirror import MirrorAddress
 from lakelog.table.tail.reader_needs import ReaderNeeds, observe
 from log_days import LogDays
 from log_tables import make, rows
@@ -93,8 +94,8 @@ def test_a_client_property_that_may_do_harm_is_refused(tmp_path: Path, key: str)
 
 
 def test_a_transaction_ends_at_a_number_of_bytes_but_not_within_an_update(monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.tail.mirror.monotonic_s", lambda: 0.0)
-    monkeypatch.setattr("lakelog.table.tail.mirror._MOST_BYTES", 1_000)
+    monkeypatch.setattr("lakelog.table.tail.copy.monotonic_s", lambda: 0.0)
+    monkeypatch.setattr("lakelog.table.tail.copy._MOST_BYTES", 1_000)
     collected = _Collected()
     for name, kind, is_full in (("a", "+I", False), ("b" * 1_000, "-U", False), ("c", "+U", True)):
         collected.add(pa.RecordBatch.from_pylist([{"name": name, "_row_kind": kind}]))

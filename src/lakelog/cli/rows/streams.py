@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +17,9 @@ from lakelog.cli.console.names import table_argument
 from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, limit_option, warehouse_option
 from lakelog.cli.console.process import ended_by_signals
 from lakelog.errors import InvalidRequest
-from lakelog.table.tail.mirror import STARTS
+from lakelog.table.tail.copy import STARTS
 from lakelog.table.tail.tail import Tail
+from lakelog.table.write.pipe import Function
 
 
 @click.command()
@@ -121,3 +124,37 @@ def mirror(table: str, to: str, start: str, stop: str | None, warehouse: str, fo
         for done in lake.table(table).mirror(to, start, stop, properties):
             facts = {"table": table, "to": to, "rows": done.rows, "lag": done.lag}
             printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
+
+
+@click.command()
+@table_argument
+@click.argument("target")
+@click.option("--function", "place", required=True, metavar="MODULE:NAME", help="Python function of an Arrow batch.")
+@click.option("--name", default="", help="Distinguishes pipes between the same tables.")
+@click.option("--start", type=click.Choice(STARTS), default=STARTS[0], show_default=True, help="Start of a new pipe.")
+@click.option("--stop", type=click.Choice(["latest"]), help="Stop at the current end of the log.")
+@warehouse_option
+@format_option
+def pipe(
+    table: str, target: str, place: str, name: str, start: str, stop: str | None, warehouse: str, format_name: str
+) -> None:
+    """Write what a Python function makes of the changes of TABLE into TARGET, exactly once, until Ctrl-C.
+
+    The module may be in the current directory. The next run continues where this one has stopped.
+    """
+    function, printer = _function(place), FactPrinter(format_name)
+    # Ctrl-C is the usual end; the next run resumes from the committed position
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt), ended_by_signals():
+        for done in lake.table(table).pipe(function, lake.table(target), name, start, stop):
+            facts = {"table": table, "target": target, "rows": done.rows, "lag": done.lag}
+            printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
+
+
+def _function(place: str) -> Function:
+    module, _, name = place.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        function: Function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as why:
+        raise InvalidRequest(f"--function {place} is not there: {why}. Write it as module:function") from why
+    return function

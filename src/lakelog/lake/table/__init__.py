@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from lakelog.lake.table.table import Table
 
-__all__ = ["Table"]
+__all__ = ["Table", "pipe"]
+
+pipe = Table.pipe

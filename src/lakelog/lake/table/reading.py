@@ -22,9 +22,11 @@ from lakelog.table.open import hints_of, scan_of
 from lakelog.table.read.base import ArrowRows, TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
-from lakelog.table.tail.mirror import MirrorProgress, mirror_log
+from lakelog.table.tail.copy import CopyProgress
+from lakelog.table.tail.mirror import mirror_log
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import AsyncTail, Tail
+from lakelog.table.write.pipe import Function, pipe_log
 
 
 class ArrowExpression(Protocol):
@@ -173,7 +175,7 @@ class TableReading(ArrowRows):
         stop: str | threading.Event | None = None,
         properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
-    ) -> Iterator[MirrorProgress]:
+    ) -> Iterator[CopyProgress]:
         """Copies the committed changes of the log to a Kafka topic, ``kafka://host:9092/topic``, exactly once.
 
         Records are debezium-json. ``start`` (latest-full, earliest, latest) counts for a new topic; later calls resume.
@@ -182,6 +184,37 @@ class TableReading(ArrowRows):
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         return mirror_log(table, to, start, stop, properties or {})
+
+    def pipe(
+        self,
+        function: Function,
+        to: TableReading,
+        name: str = "",
+        start: str = "latest-full",
+        stop: str | threading.Event | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Iterator[CopyProgress]:
+        """Writes what a function makes of the committed changes into another table, exactly once, without Spark.
+
+        The function gets Arrow batches with ``_row_kind``, and returns rows of the other table: a batch, a table, a
+        polars frame, or None for no rows. It has to keep ``_row_kind`` where rows change or go. The rows and the
+        position are one commit, so a pipe that was killed continues with the next row. ``start`` (latest-full,
+        earliest, latest) counts for a new pipe; later calls resume. Of a log without old rows it gets whole changes.
+        ``name`` distinguishes pipes between the same tables. Yields about once a second. Raises what the function
+        raises, InvalidRequest, Fenced if the same pipe runs twice, and the errors of ``tail`` and of a writer.
+
+        ```python
+        large = lambda rows: rows.filter(pc.field("amount") > 1000)
+        for progress in lake.table("db.orders").pipe(large, lake.table("db.large_orders"), stop="latest"):
+            print(progress.rows, progress.lag)
+        ```
+        """
+        if not callable(function):
+            raise InvalidRequest(f"function={shown_value(function)} cannot be called: give a function of Arrow batches")
+        if not isinstance(to, TableReading):
+            raise InvalidRequest(f"to={shown_value(to)} is no table: give lake.table('db.t')")
+        source = self._table.with_hints(canonical_options(options or {}, "read"))
+        return pipe_log(source, function, to._table, name, start, stop)
 
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
         """The log's raw records up to its current end, bucket by bucket: offset, timestamp_ms, key, value, header."""

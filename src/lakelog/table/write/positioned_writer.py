@@ -41,6 +41,11 @@ class PositionedWriter:
             register_writer(table, writer)
 
     @property
+    def name(self) -> str:
+        """The name of the source."""
+        return self._writer
+
+    @property
     def position(self) -> str:
         """The position in the source that is committed, "" before the first commit."""
         return self._position
@@ -95,10 +100,11 @@ class PositionedWriter:
 
     def end(self) -> None:
         """Makes a snapshot of the committed epochs, and ends the thread that would. Raises as ``seal``."""
-        stop_sealing(self._table, self._writer)
-        self.seal()
-        stop_sealing(self._table, self._writer)
-        self.close()
+        try:
+            self.seal()
+        finally:
+            stop_sealing(self._table, self._writer)
+            self.close()
 
     def sealed(self) -> Snapshot | None:
         """Seals, and returns a snapshot with exactly the committed epochs of this writer; for a cut.
