@@ -36,7 +36,7 @@ def migrated(table):
     os.makedirs(f"{place}/files", exist_ok=True)
     pq.write_table(table, f"{place}/files/a.parquet", use_deprecated_int96_timestamps=True)
     source = SOURCES.create("parquet", lake, f"{place}/files")
-    run_migration(lake, source, plan_migration(lake, source, "db.migrated"), lambda *words: None)
+    run_migration(lake, source, plan_migration(lake, source, "db.migrated"))
     try: return rows(lake.table("db.migrated").scan())
     finally: lake.drop_table("db.migrated")
 

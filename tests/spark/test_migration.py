@@ -12,16 +12,12 @@ from lakelog.service.migration.migration import plan_migration, run_migration
 from lakelog.service.migration.spark_source import SparkSource
 
 
-def silent(text: str) -> None:
-    """Takes the progress."""
-
-
 def test_files_that_spark_reads_keep_columns_partitions_and_rows(lake: Lake, tmp_path) -> None:
     rows = lake.spark.range(1000).selectExpr("id", "cast(id % 3 as int) AS part", "timestamp_micros(id) AS at")
     rows.write.partitionBy("part").orc(str(tmp_path / "files"))
     source = SparkSource(lake, f"orc.`{tmp_path}/files`")
     plan = plan_migration(lake, source, "db.t", ["part", "id"], options={"bucket": "2"})
-    table = run_migration(lake, source, plan, silent)
+    table = run_migration(lake, source, plan)
     assert (table.definition.partition_keys, table.primary_keys) == (("part",), ("part", "id"))
     assert table.latest_snapshot().id == 1
     assert lake.sql("select count(*), sum(id), max(part) from db.t").toArrow().to_pylist()[0] == {
@@ -35,7 +31,7 @@ def test_values_of_folders_and_names_are_kept(lake: Lake, tmp_path) -> None:
     lake.sql("create table db.u (ID int, ZIP string, day date, v string, n string) partitioned by (ZIP, day, v, n)")
     for name in ("db.t", "db.u"):
         source = SparkSource(lake, f"orc.`{tmp_path}/files`")
-        table = run_migration(lake, source, plan_migration(lake, source, name), silent)
+        table = run_migration(lake, source, plan_migration(lake, source, name))
         (row,) = table.scan().to_polars().rows()
         assert row == (1, "01234", dt.date(2024, 1, 31), "1.10", 7 if name == "db.t" else "7")
 
@@ -63,7 +59,7 @@ def test_after_a_failed_task_the_new_table_does_not_exist(lake: Lake) -> None:
     source = SparkSource(lake, "source")
     plan = plan_migration(lake, source, "db.t")
     with pytest.raises(Exception, match="broken"):
-        run_migration(lake, source, plan, silent)
+        run_migration(lake, source, plan)
     assert not lake.table_exists("db.t")
 
 
@@ -72,5 +68,5 @@ def test_a_source_that_has_changed_during_the_copy_is_named_and_nothing_committe
     source = Growing(lake, "source")
     plan = plan_migration(lake, source, "db.t")
     with pytest.raises(CommitConflict, match=r"Drop table db\.t, and repeat"):
-        run_migration(lake, source, plan, silent)
+        run_migration(lake, source, plan)
     assert lake.table("db.t").scan().count() == 8

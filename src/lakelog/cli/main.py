@@ -16,7 +16,7 @@ import click
 from lakelog.cli.console.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound, did_you_mean
 from lakelog.options.boundary import is_judged, own_error
-from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
+from lakelog.options.environment import BARS, FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
 from lakelog.options.registry import Registry
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
@@ -156,6 +156,8 @@ def lakelog(
     """
     process = ctx.ensure_object(Process)
     process.config, process.quiet, process.debug = config, quiet, debug
+    if process.owned and not quiet and sys.stderr.isatty():
+        ctx.call_on_close(BARS.create("terminal").stop)
     if log_level is not None or log_format is not None:
         process.logs = True
         _LOGS.create("configure", log_level, log_format)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Final
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.io.locks import lock_of
-from lakelog.io.storage.delegating import LockedFileIO
+from lakelog.io.storage.delegating import LOG, LockedFileIO, LoggedFileIO
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.registry import Registry
 from lakelog.options.storage import STORAGE_OPTIONS
@@ -55,5 +56,7 @@ def file_io_for(warehouse: str, options: Mapping[str, str] | None = None) -> Fil
             f"warehouse '{warehouse}' has scheme '{scheme}': give a local path, or a URI of: {', '.join(STORAGES)}"
         )
     storage = STORAGES.create(scheme, given)
+    if LOG.isEnabledFor(logging.DEBUG):
+        storage = LoggedFileIO(storage)
     lock = lock_of(given)
     return storage if lock is None else LockedFileIO(storage, lock)

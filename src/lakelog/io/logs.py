@@ -13,6 +13,7 @@ from typing import Any, Final, TextIO
 import orjson
 
 from lakelog.errors import InvalidOption
+from lakelog.options.boundary import STATEMENT
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 
 FIELDS: Final = ("table", "snapshot", "epoch", "writer", "bucket", "kind", "files", "rows", "duration_s")
@@ -49,6 +50,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": without_secrets(record.getMessage()),
+            **({"statement": number} if (number := STATEMENT.get()) else {}),
             **fields_of(record),
         }
         if record.exc_info:

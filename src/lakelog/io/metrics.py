@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.options.boundary import STATEMENT
 from lakelog.options.metric import Metric
 from lakelog.options.metrics import LOG_ERRORS
+
+_LOG: Final = logging.getLogger("lakelog.steps")
 
 
 @dataclass(frozen=True)
@@ -30,27 +34,38 @@ class Sample:
     counts: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Step:
-    """A timed operation: a commit, a seal, a compaction. ``failure`` is the class of its error."""
+    """A timed operation: a write, a commit, a compaction. Bars show it while it runs, spans and DEBUG lines its end.
+
+    ``begun_s`` is a monotonic time. ``done`` of ``total`` are counted in ``unit`` (rows, bytes, …); without a ``total``
+    the end is unknown. ``seconds`` is set at the end, and ``failure`` is then the class of the error.
+    """
 
     name: str
-    fields: Mapping[str, object]
+    fields: dict[str, object]
     begun_ms: int
-    seconds: float
-    failure: str | None = None
-
-
-@dataclass
-class SpanAttributes:
-    """The fields of a running step; ``seconds`` is set at its end."""
-
-    fields: dict[str, object] = field(default_factory=dict)
+    begun_s: float
+    unit: str = ""
+    total: int | None = None
+    done: int = 0
     seconds: float = 0.0
+    failure: str | None = None
 
     def set(self, **fields: object) -> None:
         """Adds fields that are only known at the end, such as the new snapshot."""
         self.fields.update(fields)
+
+    def advance(self, amount: int) -> None:
+        """Adds to what is done. The caller is one thread, or holds a lock."""
+        self.done += amount
+
+    def __str__(self) -> str:
+        """One line, for the log."""
+        about = [f"{name}={value}" for name, value in self.fields.items() if value is not None]
+        about += [f"{self.unit}={self.done}"] if self.unit else []
+        about += [f"failure={self.failure}"] if self.failure else []
+        return " ".join([self.name, *about, f"in {self.seconds:.3f} s"])
 
 
 Listener = Callable[[Step], None]
@@ -65,6 +80,7 @@ class Meter:
         self._sums: dict[_Key, float] = {}
         self._counts: dict[_Key, list[int]] = {}
         self._listeners: tuple[Listener, ...] = ()
+        self._running: set[Step] = set()
         self._changed: Callable[[], None] | None = None
 
     def add(self, metric: Metric, amount: float = 1, **labels: str) -> None:
@@ -94,21 +110,30 @@ class Meter:
             return [Sample(*key, value, tuple(self._counts.get(key, ()))) for key, value in self._sums.items()]
 
     @contextlib.contextmanager
-    def step(self, name: str, **fields: object) -> Iterator[SpanAttributes]:
-        """Times the block and reports it to every listener at its end."""
-        span, begun_ms, begun, failure = SpanAttributes(dict(fields)), now_ms(), monotonic_s(), None
+    def step(self, name: str, unit: str = "", total: int | None = None, **fields: object) -> Iterator[Step]:
+        """Times the block, and reports it at its end to every listener and at DEBUG to the logger ``lakelog.steps``."""
+        step = Step(name, fields, now_ms(), monotonic_s(), unit, total)
+        with self._lock:
+            self._running.add(step)
         try:
-            yield span
+            yield step
         except BaseException as why:
-            failure = type(why).__name__
+            step.failure = type(why).__name__
             raise
         finally:
-            span.seconds = monotonic_s() - begun
-            step = Step(name, span.fields, begun_ms, span.seconds, failure)
+            step.seconds = monotonic_s() - step.begun_s
+            with self._lock:
+                self._running.discard(step)
+            _LOG.debug("statement %s: %s", STATEMENT.get(), step)
             for listener in self._listeners:
                 # a listener must not break the step
                 with contextlib.suppress(Exception):
                     listener(step)
+
+    def running(self) -> list[Step]:
+        """The steps that run now, the oldest first."""
+        with self._lock:
+            return sorted(self._running, key=lambda step: step.begun_s)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Registers a listener of every step, called in the thread of the step; returns a function to remove it."""
@@ -135,7 +160,7 @@ class Meter:
         """Resets the metrics in a forked process, because its parent reports its own."""
         self._lock = threading.Lock()
         self._sums, self._counts = {}, {}
-        self._listeners, self._changed = (), None
+        self._listeners, self._running, self._changed = (), set(), None
 
 
 METER: Final = Meter()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import tzinfo
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, NotFound, NotInstalled, UnsupportedFeature, UnsupportedStatement
 from lakelog.io.machine import can_start_spark
+from lakelog.io.metrics import METER
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.options.boundary import STATEMENT
 from lakelog.options.registry import Registry
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.row_changes import RowChange
@@ -23,6 +26,8 @@ from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
+
+_LOG: Final = logging.getLogger("lakelog.engine")
 
 EngineName = Literal["local", "spark"]
 """An engine of statements: this process, or Spark."""
@@ -36,17 +41,27 @@ ENGINES: Registry[Engine] = Registry(
 )
 
 
-def _forwarded(name: str) -> Any:
-    """A method of ``Engine``: of the local engine if it can, otherwise of the real engine, which it starts."""
+def _forwarded(name: str, is_step: bool = False) -> Any:
+    """A method of ``Engine``: of the local engine if it can, otherwise of the real engine, which it starts.
+
+    ``is_step``: it reads or writes rows, so that it may take long.
+    """
+
+    def run(method: Callable[..., Any], engine: EngineName, arguments: Sequence[Any], more: Mapping[str, Any]) -> Any:
+        if not is_step:
+            return method(*arguments, **more)
+        with METER.step(name.replace("_", "-"), engine=engine):
+            return method(*arguments, **more)
 
     def method(self: LazyEngine, *arguments: Any, **more: Any) -> Any:
         own = getattr(self.local, name, None)
         if own is not None:
             try:
-                return own(*arguments, **more)
+                return run(own, "local", arguments, more)
             except NeedsSpark as why:
+                _LOG.debug("statement %s: Spark is needed: %s", STATEMENT.get(), why)
                 self.start_for(why)
-        return getattr(self.started, name)(*arguments, **more)
+        return run(getattr(self.started, name), "spark", arguments, more)
 
     return method
 
@@ -169,20 +184,20 @@ class LazyEngine:
             return False
         return bool(self.started.is_spark_relation(name))
 
-    run_query = _forwarded("run_query")
+    run_query = _forwarded("run_query", is_step=True)
     batches = _forwarded("batches")
-    insert = _forwarded("insert")
+    insert = _forwarded("insert", is_step=True)
     columns_of = _forwarded("columns_of")
     millis_of = _forwarded("millis_of")
     simple_types = _forwarded("simple_types")
     check_assignments = _forwarded("check_assignments")
     checks_casts = _forwarded("checks_casts")
     files_of = _forwarded("files_of")
-    materialized = _forwarded("materialized")
-    replace_files = _forwarded("replace_files")
-    write_sorted = _forwarded("write_sorted")
+    materialized = _forwarded("materialized", is_step=True)
+    replace_files = _forwarded("replace_files", is_step=True)
+    write_sorted = _forwarded("write_sorted", is_step=True)
     cache_table = _forwarded("cache_table")
-    pass_through = _forwarded("pass_through")
+    pass_through = _forwarded("pass_through", is_step=True)
     is_view = _forwarded("is_view")
     view_of = _forwarded("view_of")
 

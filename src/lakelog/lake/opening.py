@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any, overload
 
@@ -12,6 +13,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake.lake import Lake, Place, warehouse_text
 from lakelog.lake.table import Table
 from lakelog.options.boundary import guarded, shown_value
+from lakelog.options.environment import BARS
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.open import split_path
 
@@ -74,6 +76,8 @@ def connect(
             warehouse = _once("warehouse", warehouse, given)
         elif given is not None:
             spark = _once("spark", spark, _session_of(given))
+    if hasattr(sys, "ps1") and sys.stderr.isatty():  # at a prompt; a program prints nothing of its own
+        BARS.create("terminal")
     place = "./warehouse" if warehouse is None else warehouse
     return Lake(place, spark, settings, catalog, storage_options, catalog_options, catalogs)
 

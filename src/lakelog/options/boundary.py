@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import struct
 import sysconfig
 import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -37,6 +39,10 @@ _DUNDERS: Final = ("__arrow_c_stream__", "__enter__", "__exit__", "__iter__", "_
 _OWN: Final = str(Path(__file__).resolve().parents[1])
 _INSTALLED: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
+STATEMENT: Final[ContextVar[int]] = ContextVar("lakelog-statement", default=0)
+"""The number of the public call that runs, for the log: 1, 2, … in this process. Calls inside it have the same one."""
+_NUMBERS: Final = itertools.count(1)
+
 
 class Public:
     """A class of the public interface. All of its public methods and properties keep the boundary."""
@@ -57,6 +63,9 @@ def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        number = STATEMENT.get()
+        statement = number or next(_NUMBERS)
+        outer = None if number else STATEMENT.set(statement)
         try:
             result = function(*args, **kwargs)
         except BaseException as why:
@@ -67,17 +76,23 @@ def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 raise own from why
             finally:
                 del own  # else this frame and its error keep each other, and the arguments
+        finally:
+            if outer is not None:
+                STATEMENT.reset(outer)
         if isinstance(result, types.GeneratorType):
-            items: Any = _items(result, lambda why: own_error(why, function, args, kwargs))
+            items: Any = _items(result, statement, lambda why: own_error(why, function, args, kwargs))
             return items  # type: ignore[no-any-return]
         return result
 
     return call
 
 
-def _items(items: Generator[Any], translate: Callable[[BaseException], BaseException]) -> Generator[Any]:
+def _items(
+    items: Generator[Any], statement: int, translate: Callable[[BaseException], BaseException]
+) -> Generator[Any]:
     with contextlib.closing(items):
         while True:
+            outer = STATEMENT.set(statement)
             try:
                 item = next(items)
             except StopIteration:
@@ -87,6 +102,8 @@ def _items(items: Generator[Any], translate: Callable[[BaseException], BaseExcep
                 if own is why:
                     raise
                 raise own from why
+            finally:
+                STATEMENT.reset(outer)
             yield item
 
 

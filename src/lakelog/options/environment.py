@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+from lakelog.options.registry import Registry
 
 PYSPARK_OLDEST: Final = (3, 5)
 PYSPARK_BELOW: Final = (4, 4)
@@ -13,6 +15,9 @@ LOG_FORMAT: Final = "LAKELOG_LOG_FORMAT"
 """Minimum level and line format of lakelog's log on stderr."""
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
+
+BARS: Final[Registry[Any]] = Registry("bars", {"terminal": "lakelog.cli.console.bars:shown_bars"})
+"""What shows the steps of this process: of a command, and at a prompt of Python."""
 
 METRICS_DIR: Final = "LAKELOG_METRICS_DIR"
 """The directory in which processes of one machine pass their counts on."""

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -17,8 +17,11 @@ import pyarrow.json as pjson
 import pyarrow.parquet as pq
 
 from lakelog.errors import Corrupt, InvalidRequest, InvalidSchema
+from lakelog.io.metrics import METER, Step
 from lakelog.logstore.encoding.json_rows import has_long_decimals, parsed_object, plain_rows
 from lakelog.paimon.types.text_decimals import cast_text
+from lakelog.table.read.base import TableScan
+from lakelog.table.read.file_scan import Scan
 
 _BLOCK: Final = 8 << 20
 
@@ -75,28 +78,35 @@ class _Printed(RowFile):
         self._file.close()
 
 
-def export_rows(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path, printers: Mapping[str, Printer]
-) -> int:
-    """Writes rows to a file (.parquet, .arrow, or an extension with a printer); returns their number.
+def export_rows(scan: TableScan, path: Path, printers: Mapping[str, Printer]) -> int:
+    """Writes the rows of a scan to a file (.parquet, .arrow, or an extension with a printer); returns their number.
 
     The file appears when it is complete, and replaces an existing one. Raises InvalidRequest for another extension and
     for a file that cannot be written.
     """
     part = path.with_name(f"{path.name}.part")
     try:
-        rows = 0
-        with _opened(part, path.suffix, schema, printers) as file:
-            for batch in batches:
+        with (
+            METER.step("export", "rows", _most_rows(scan), table=scan.table.name) as step,
+            _opened(part, path.suffix, scan.schema, printers) as file,
+        ):
+            for batch in scan.to_batches():
                 file.write(batch)
-                rows += batch.num_rows
+                step.advance(batch.num_rows)
         os.replace(part, path)
     except OSError as why:
         raise InvalidRequest(f"cannot write '{path}': {why.strerror or why}") from why
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-    return rows
+    return step.done
+
+
+def _most_rows(scan: TableScan) -> int | None:
+    """Number of rows before merges; None if a filter makes it meaningless, or only the read itself knows."""
+    if not isinstance(scan, Scan) or scan.filter is not None or scan.residual is not None:
+        return None
+    return sum(split.row_count for split in scan.plan())
 
 
 def _opened(part: Path, suffix: str, schema: pa.Schema, printers: Mapping[str, Printer]) -> RowFile:
@@ -121,7 +131,8 @@ def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     Raises InvalidRequest for another extension and for an unreadable file, InvalidSchema for rows that do not fit.
     """
     try:
-        yield from _read(path, schema)
+        with METER.step("load", "bytes", path.stat().st_size if path.exists() else None, file=str(path)) as step:
+            yield from _read(path, schema, step)
     except FileNotFoundError:
         raise InvalidRequest(f"'{path}' does not exist") from None
     except (pa.ArrowInvalid, Corrupt) as why:
@@ -166,25 +177,37 @@ def _with_decimals(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return batch
 
 
-def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    suffix = path.suffix
+def _read(path: Path, schema: pa.Schema, step: Step) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; ``step`` gets the read bytes, or in formats with row counts the share of the read rows."""
+    suffix, size = path.suffix, step.total or 0
     if suffix == ".parquet":
         with pq.ParquetFile(path) as file:
-            yield from file.iter_batches()
+            for batch in file.iter_batches():
+                step.advance(size * batch.num_rows // file.metadata.num_rows)
+                yield batch
     elif suffix == ".arrow":
         with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+            for number in range(reader.num_record_batches):
+                step.advance(size // reader.num_record_batches)
+                yield reader.get_batch(number)
     elif suffix == ".csv":
         types = {field.name: pa.string() if pa.types.is_decimal(field.type) else field.type for field in schema}
         convert = pcsv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-        with pcsv.open_csv(path, pcsv.ReadOptions(block_size=_BLOCK), convert_options=convert) as reader:
-            yield from (_with_decimals(batch, schema) for batch in reader)
+        with (
+            pa.OSFile(str(path)) as source,
+            pcsv.open_csv(source, pcsv.ReadOptions(block_size=_BLOCK), convert_options=convert) as reader,
+        ):
+            for batch in reader:
+                step.done = source.tell()
+                yield _with_decimals(batch, schema)
     elif suffix == ".jsonl":
         data = path.read_bytes()
         if has_long_decimals(data, schema):  # Arrow's reader would end the process
             rows = plain_rows([parsed_object(line) for line in data.splitlines() if line.strip()], schema)
         else:
             rows = pjson.read_json(pa.BufferReader(data), parse_options=pjson.ParseOptions(explicit_schema=schema))
-        yield from rows.to_batches(max_chunksize=65_536)
+        for batch in rows.to_batches(max_chunksize=65_536):
+            step.advance(size * batch.num_rows // rows.num_rows)
+            yield batch
     else:
         raise _unknown_extension(path)

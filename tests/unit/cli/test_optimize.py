@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.maintenance import optimizer_events
 from lakelog.cli.maintenance.optimize import optimize
 from lakelog.errors import InvalidOption
 from lakelog.filestore.store import FileStore
@@ -80,27 +79,6 @@ def test_a_missing_table_is_reported(warehouse: str) -> None:
         code, _, err = run(warehouse, "db.nothing", how)
         assert code == 1
         assert err.count("table db.nothing does not exist") == 1
-
-
-def test_on_a_terminal_bars_show_active_runs_and_disappear(warehouse: str, monkeypatch) -> None:
-    shown: list[str] = []
-    console = optimizer_events.Console
-
-    class Terminal(console):
-        def __init__(self, **given: object) -> None:
-            super().__init__(**given, force_terminal=True, width=100)
-
-    class Bars(optimizer_events.Progress):
-        def add_task(self, description: str, **given: object):
-            shown.append(description)
-            return super().add_task(description, **given)
-
-    monkeypatch.setattr(optimizer_events, "Console", Terminal)
-    monkeypatch.setattr(optimizer_events, "Progress", Bars)
-    code, out, _ = run(warehouse, "--once")
-    assert code == 0
-    assert shown == ["compaction db.t"]
-    assert "db.t compaction done in" in out
 
 
 @pytest.mark.parametrize("wrong", [["--interval", "30"], ["--run-time", "soon"], ["--max-bytes-per-hour", "much"]])

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lakelog
@@ -110,3 +111,25 @@ def test_the_fields_of_every_line_in_the_code_are_declared() -> None:
     ]
     assert len(given) > 20
     assert sorted(set(given) - set(FIELDS) - {"extra"}) == []
+
+
+def test_debug_tells_snapshot_files_requests_and_decisions_with_the_number_of_the_call(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "lakelog"):
+        lake = lakelog.connect(tmp_path)
+        table = lake.create_table("d.t", pa.schema([("id", pa.int64())]), primary_key=["id"])
+        table.write(pa.table({"id": [1, 2]}))
+        caplog.clear()
+        lake.sql("select id from d.t where id = 1", engine="local").to_arrow()
+        first = [(record.name, record.getMessage()) for record in caplog.records]
+        caplog.clear()
+        table.compact()
+        second = [record.getMessage() for record in caplog.records]
+    numbers = {text.split()[1].rstrip(":") for _, text in first if text.startswith("statement")}
+    assert "0" not in numbers and len(numbers) == 1
+    assert any(name == "lakelog.steps" and "plan table=d.t" in text and "files=1" in text for name, text in first)
+    assert any(name == "lakelog.steps" and "run-query engine=local" in text for name, text in first)
+    assert any(name == "lakelog.storage" and "snapshot-1" in text for name, text in first)
+    assert any("commit table=d.t kind=COMPACT snapshot=2" in text for text in second)
+    assert numbers.isdisjoint({text.split()[1].rstrip(":") for text in second if text.startswith("statement")})

@@ -58,10 +58,6 @@ def rows_of(lake: Lake, table: str = "db.t") -> list[tuple[object, ...]]:
     return sorted(lake.table(table).scan().to_polars().select("id", "state", "day").rows())
 
 
-def silent(text: str) -> None:
-    """Takes the progress."""
-
-
 def migrated(tmp_path: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command, ["migrate", *arguments, "--warehouse", str(tmp_path / "warehouse")])
 
@@ -91,7 +87,7 @@ def test_old_times_of_int96_stay_the_same(tmp_path: Path, lake: Lake) -> None:
     rows = pa.table({"ts": pa.array(times, pa.timestamp("us"))})
     pq.write_table(rows, tmp_path / "files" / "a.parquet", use_deprecated_int96_timestamps=True)
     source = ParquetSource(lake, str(tmp_path / "files"))
-    run_migration(lake, source, plan_migration(lake, source, "db.t"), silent)
+    run_migration(lake, source, plan_migration(lake, source, "db.t"))
     assert lake.table("db.t").scan().to_arrow()["ts"].to_pylist() == times
 
 
@@ -149,7 +145,7 @@ def test_after_a_failure_the_new_table_does_not_exist_and_the_command_can_be_rep
     place = written(tmp_path)
     source = kind(lake, place)
     with pytest.raises(error):
-        run_migration(lake, source, plan_migration(lake, source, "db.t", ["id"]), silent)
+        run_migration(lake, source, plan_migration(lake, source, "db.t", ["id"]))
     assert not lake.table_exists("db.t")
     assert migrated(tmp_path, place, "db.t").exit_code == 0
 
@@ -162,7 +158,7 @@ def test_an_empty_table_is_filled_and_stays_empty_after_a_failure(
     lake.create_table("db.t", ORDERS, primary_key="id")  # as a copy that was killed has left it
     source = kind(lake, place)
     with pytest.raises(error):
-        run_migration(lake, source, plan_migration(lake, source, "db.t"), silent)
+        run_migration(lake, source, plan_migration(lake, source, "db.t"))
     assert rows_of(lake) == []
     assert lake.table("db.t").latest_snapshot() is None
     assert migrated(tmp_path, place, "db.t", "--primary-key", "id").exit_code == 0

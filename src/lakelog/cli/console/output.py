@@ -18,6 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from lakelog.cli.console.process import SCREEN, echo
 from lakelog.lake.output.plain_rows import JSON_OPTIONS, plain_rows
 from lakelog.options.names import visible
 
@@ -42,16 +43,16 @@ class RowPrinter(ABC):
         """Prints the rows of one result as they arrive, at most ``limit``; returns their number."""
         printed = 0
         for chunk in first_rows(chunks, limit):
-            self._print_chunk(chunk, first=printed == 0)
-            self._stream.flush()
+            self.print_more(chunk, first=printed == 0)
             printed += chunk.num_rows
         self._results += 1
         return printed
 
     def print_more(self, chunk: pa.Table, first: bool) -> None:
         """Prints rows of an unbounded result; ``first`` is True for its first rows."""
-        self._print_chunk(chunk, first)
-        self._stream.flush()
+        with SCREEN.printing():
+            self._print_chunk(chunk, first)
+            self._stream.flush()
 
     @abstractmethod
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
@@ -187,7 +188,7 @@ class FactPrinter:
     def print(self, sentence: str, facts: Mapping[str, Any]) -> None:
         """Prints a result; its facts have the same names each time."""
         if self._rows is None:
-            click.echo(visible(sentence))
+            echo(visible(sentence))
             return
         row = pa.table({name: [value] for name, value in facts.items()})
         self._rows.print_more(row, self._is_first)

@@ -8,12 +8,12 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Final, TextIO
 
 import click
 
@@ -78,6 +78,25 @@ class Process:
         os.close(nowhere)
 
 
+class Screen:
+    """The terminal that results and bars share: bars are cleared while something is printed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.clear: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def printing(self) -> Iterator[None]:
+        """Context without bars, for output."""
+        with self.lock:
+            self.clear()
+            yield
+
+
+SCREEN: Final = Screen()
+"""The terminal of this process."""
+
+
 def current_process() -> Process:
     """The process of the running command; a default one if a command is called directly."""
     context = click.get_current_context(silent=True)
@@ -88,7 +107,13 @@ def current_process() -> Process:
 def remark(text: str) -> None:
     """Prints a note for people to stderr, unless with ``--quiet``."""
     if not current_process().quiet:
-        click.echo(visible(text), err=True)
+        echo(visible(text), err=True)
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Prints a line to stdout, or to stderr."""
+    with SCREEN.printing():
+        click.echo(text, err=err)
 
 
 @contextmanager

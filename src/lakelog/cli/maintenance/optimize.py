@@ -15,7 +15,7 @@ from lakelog.cli.console.connection import connect
 from lakelog.cli.console.names import complete_tables
 from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.console.process import Process
-from lakelog.cli.maintenance.optimizer_events import shown_runs
+from lakelog.cli.maintenance.optimizer_events import ShownEvents
 from lakelog.errors import InvalidOption
 from lakelog.lake import Lake
 from lakelog.options.option import parse_duration, parse_size
@@ -103,13 +103,12 @@ def optimize(
         if dry_run:
             return _run_events(Optimizer(lake, settings), format_name)
         executor = lake.executor(start=True) if on_spark or master or remote else None
-        with shown_runs(format_name) as shown:
-            optimizer = Optimizer(lake, settings, shown.show, executor)
-            with _stopping(optimizer):
-                if once:
-                    failed = any(run.outcome == FAILED for run in optimizer.once())
-                    return 1 if failed or optimizer.state().troubles else 0
-                optimizer.serve()
+        optimizer = Optimizer(lake, settings, ShownEvents(format_name).show, executor)
+        with _stopping(optimizer):
+            if once:
+                failed = any(run.outcome == FAILED for run in optimizer.once())
+                return 1 if failed or optimizer.state().troubles else 0
+            optimizer.serve()
         return 0
     finally:
         lake.close()

@@ -8,14 +8,12 @@ from typing import Any
 import click
 import pyarrow as pa
 from click.shell_completion import CompletionItem
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lakelog.cli.console.connection import connect
 from lakelog.cli.console.names import complete_tables, table_argument
 from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, warehouse_option
-from lakelog.cli.console.process import Process, current_process, remark
+from lakelog.cli.console.process import Process, remark
 from lakelog.errors import InvalidRequest
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.runtime.procedure import call_text
@@ -51,25 +49,11 @@ def compact(
         process.silence_children()
     lake = connect(warehouse=warehouse)
     specs = [dict(_pair(part) for part in spec.split(",")) for spec in partitions]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
     try:
-        with Progress(*columns, console=console, transient=True, disable=_is_hidden(console)) as bar:
-            shown = bar.add_task(f"compact {table}, buckets", total=None)
-            done = lake.table(table).compact(
-                full=not minor,
-                partitions=specs,
-                where=where,
-                on_spark=on_spark,
-                progress=lambda finished, total: bar.update(shown, completed=finished, total=total),
-            )
+        done = lake.table(table).compact(full=not minor, partitions=specs, where=where, on_spark=on_spark)
     finally:
         lake.close()
     FactPrinter(format_name).print(_summary(done), _facts(table, done))
-
-
-def _is_hidden(console: Console) -> bool:
-    return current_process().quiet or not console.is_terminal
 
 
 def _facts(table: str, done: CompactionSummary) -> dict[str, Any]:

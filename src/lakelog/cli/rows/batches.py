@@ -123,14 +123,13 @@ def export(table: str, file: Path, reading: Reading, warehouse: str, format_name
     """
     with connect(warehouse=warehouse) as lake:
         scan = reading.scan(lake.table(table))
-        schema: pa.Schema = scan.schema
         if str(file) == "-":
             printer = JsonLinesPrinter() if format_name == "jsonl" else CsvPrinter()
-            printer.print_more(schema.empty_table(), first=True)  # the header
+            printer.print_more(scan.schema.empty_table(), first=True)  # the header
             for batch in scan.to_batches():
                 printer.print_more(pa.Table.from_batches([batch]), first=False)
             return
-        rows = export_rows(scan.to_batches(), schema, file, _PRINTERS)
+        rows = export_rows(scan, file, _PRINTERS)
     facts = {"table": table, "file": str(file), "rows": rows}
     FactPrinter(format_name).print(f"{rows:,} rows of {table} in {file}", facts)
 

@@ -7,14 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakelog.cli.console.connection import connect
 from lakelog.cli.console.names import option_pairs
 from lakelog.cli.console.output import FactPrinter, format_option, warehouse_option
-from lakelog.cli.console.process import current_process, ended_by_signals, remark
+from lakelog.cli.console.process import ended_by_signals, remark
 from lakelog.options.option import parse_duration
 
 
@@ -82,22 +80,11 @@ def ingest(
 
 
 def _print_progress(run: Iterable[Any], printer: FactPrinter) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    is_hidden = current_process().quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=is_hidden) as bar:
-        shown: dict[str, TaskID] = {}
-        for done in run:
-            if done.phase == "wait":
-                remark(f"waiting: {done.why}")
-            elif done.phase == "copy":
-                if done.table not in shown:
-                    shown[done.table] = bar.add_task(f"copy {done.table}", total=None)
-                bar.update(shown[done.table], completed=done.rows, total=done.expected or None)
-            if done.phase == "stream" or (done.phase == "copy" and done.is_last):
-                for task in shown.values():
-                    bar.update(task, visible=done.phase == "copy")
-                printer.print(_line(done), asdict(done))
+    for done in run:
+        if done.phase == "wait":
+            remark(f"waiting: {done.why}")
+        elif done.phase == "stream" or done.is_last:
+            printer.print(_line(done), asdict(done))
 
 
 def _line(done: Any) -> str:

@@ -59,7 +59,7 @@ def migrate(
         if dry_run:
             PRINTERS[format_name]().print_result([_columns(plan)])
             return
-        copied = run_migration(lake, opened, plan, remark)
+        copied = run_migration(lake, opened, plan)
         newest = copied.latest_snapshot()
     facts = {"table": table, "rows": plan.rows, "snapshot": None if newest is None else newest.id}
     FactPrinter(format_name).print(f"{plan.rows:,} rows copied to {table}; both tables have the same count", facts)

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lakelog.cli.console.process import Process
+from lakelog.cli.console.process import SCREEN, Process
 from lakelog.errors import InternalError
 from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.options.registry import Registry
@@ -67,7 +67,8 @@ def demo(
     (process or Process()).silence_children()
     settings = DemoSettings(seconds=seconds, log=log, address=address, warehouse=warehouse, rate=rate)
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
-    report = show(_DEMOS.create("flights", settings), console)
+    with SCREEN.printing():  # it draws its own bar
+        report = show(_DEMOS.create("flights", settings), console)
     console.print(draw_report(report))
     click.echo(next_command(report))
     if json_file is not None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import click
 import pyarrow as pa
-from rich.console import Console
 
 from lakelog.cli.console.connection import warehouse_config
 from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
-from lakelog.cli.console.process import Process, current_process
+from lakelog.cli.console.process import Process, echo
 from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import FAIL, PASS, WARN, CheckContext, Finding
@@ -65,13 +62,11 @@ def doctor(
         remote=remote,
     )
     form = "jsonl" if as_json else format_name
-    with _progress() as report:
-        findings = []
-        for finding in examine(around, only, report):
-            findings.append(finding)
-            if form == "table":
-                report("")
-                _print(finding)
+    findings = []
+    for finding in examine(around, only):
+        findings.append(finding)
+        if form == "table":
+            _print(finding)
     if form != "table":
         PRINTERS[form]().print_result([pa.Table.from_pylist([asdict(one) for one in findings])])
     counts = {outcome: sum(one.outcome == outcome for one in findings) for outcome in _SIGNS}
@@ -81,22 +76,11 @@ def doctor(
         sys.exit(1)
 
 
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Context with a line on the terminal that names the current check."""
-    console = Console(stderr=True)
-    if current_process().quiet or not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("") as status:
-        yield lambda title: status.update(f"checking {title} …" if title else "")
-
-
 def _print(finding: Finding) -> None:
     sign, colour = _SIGNS[finding.outcome]
-    click.echo(f"{click.style(f'{sign:<5}', fg=colour, bold=finding.outcome == FAIL)} {finding.check}: {finding.found}")
+    echo(f"{click.style(f'{sign:<5}', fg=colour, bold=finding.outcome == FAIL)} {finding.check}: {finding.found}")
     if finding.what_to_do:
-        click.echo(f"{'':{_INDENT}}→ {finding.what_to_do}")
+        echo(f"{'':{_INDENT}}→ {finding.what_to_do}")
 
 
 def _pair(option: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from lakelog.filestore.read.data_file_reader import DataFileReader, merge_batch_
 from lakelog.filestore.read.deletion_vectors import vector_of
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.data_file_writer import DataFileWriter, target_file_size
+from lakelog.io.metrics import METER, Step
 from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.lowest_level import with_level
@@ -45,8 +46,11 @@ class Compactor:
         paths = self.files.paths
         writer = DataFileWriter(self.files.io, paths, task.partition, task.bucket, task.output_level, COMPACT_SOURCE)
         vectors = BucketVectors(self.files.io, paths, task.partition, task.bucket, task.vector_files)
-        run = _Run(self.files, task, writer, vectors)
-        result = run.keyed() if paths.schema.is_keyed else run.appended()
+        name = f"bucket {task.bucket} of {paths.name}"
+        with METER.step("merge", "rows", sum(file.row_count for file in task.files), bucket=name) as step:
+            run = _Run(self.files, task, writer, vectors, step)
+            result = run.keyed() if paths.schema.is_keyed else run.appended()
+            step.set(runs=len({file.level or file.file_name for file in task.files}), files=len(task.files))
         kept = {f.file_name for f in result.moved if f.level == task.output_level}
         files = BucketFiles(
             task.partition,
@@ -78,9 +82,14 @@ class _Run:
     """The execution of one task."""
 
     def __init__(
-        self, files: DataFileReader, task: CompactionTask, writer: DataFileWriter, vectors: BucketVectors
+        self,
+        files: DataFileReader,
+        task: CompactionTask,
+        writer: DataFileWriter,
+        vectors: BucketVectors,
+        step: Step,
     ) -> None:
-        self._files, self._task, self._writer, self._vectors = files, task, writer, vectors
+        self._files, self._task, self._writer, self._vectors, self._step = files, task, writer, vectors, step
         self._schema = files.paths.schema
         now = partial(storage_now_ms, files.io, files.paths.root)
         self._expiry = RecordExpiry.of(self._schema, now) if task.drop_deletes else None
@@ -145,9 +154,11 @@ class _Run:
         task = self._task
         for file in files:
             vector = vector_of(self._vectors.refs, file.file_name)
-            yield from self._files.read(
+            for batch in self._files.read(
                 task.partition, task.bucket, file, self._columns, True, vector=vector, batch_rows=batch_rows
-            )
+            ):
+                self._step.advance(batch.num_rows)
+                yield batch
 
     def _must_change(self, file: DataFileMeta, merge: CompactionMerge) -> bool:
         task = self._task

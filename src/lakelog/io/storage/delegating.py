@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import pyarrow as pa
 
 from lakelog.errors import CommitUnknown, Unavailable
+from lakelog.io.clock import monotonic_s
 from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus
 from lakelog.io.storage.snapshot_owner import SnapshotOwner
+from lakelog.options.boundary import STATEMENT
 
+LOG: Final = logging.getLogger("lakelog.storage")
+"""The log of requests."""
 _SLOTS: Final = 64
 WAIT_S: Final = 60.0
 """Timeout of a lock in seconds; its holder sends two requests."""
@@ -95,6 +100,41 @@ class DelegatingFileIO(FileIO):
 
     def rename_dir(self, path: str, new_path: str) -> None:
         self.inner.rename_dir(path, new_path)
+
+
+def _logged(name: str) -> Any:
+    """A method of ``FileIO`` that writes a line to the log at its end."""
+
+    def method(self: LoggedFileIO, *arguments: Any) -> Any:
+        begun = monotonic_s()
+        try:
+            return getattr(self.inner, name)(*arguments)
+        finally:
+            path = arguments[0] if isinstance(arguments[0], str) else f"{len(arguments[0])} files"
+            LOG.debug("statement %s: %s %s in %.1f ms", STATEMENT.get(), name, path, (monotonic_s() - begun) * 1000)
+
+    return method
+
+
+@dataclass(frozen=True)
+class LoggedFileIO(DelegatingFileIO):
+    """Another storage, with a line in the log for each request. ``file_io_for`` makes it at DEBUG only."""
+
+    read = _logged("read")
+    open_input = _logged("open_input")
+    write = _logged("write")
+    write_all = _logged("write_all")
+    write_hint = _logged("write_hint")
+    create = _logged("create")
+    open_output = _logged("open_output")
+    exists = _logged("exists")
+    size = _logged("size")
+    list = _logged("list")
+    delete = _logged("delete")
+    delete_dir = _logged("delete_dir")
+    delete_empty_dir = _logged("delete_empty_dir")
+    makedirs = _logged("makedirs")
+    rename_dir = _logged("rename_dir")
 
 
 @dataclass(frozen=True)

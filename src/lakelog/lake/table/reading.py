@@ -6,7 +6,7 @@ import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,9 @@ from lakelog.table.tail.mirror import mirror_log
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import AsyncTail, Tail
 from lakelog.table.write.pipe import Function, pipe_log
+
+if TYPE_CHECKING:
+    from lakelog.spark.runtime.public_types import DataFrame
 
 
 class ArrowExpression(Protocol):
@@ -220,7 +223,7 @@ class TableReading(ArrowRows):
         """The log's raw records up to its current end, bucket by bucket: offset, timestamp_ms, key, value, header."""
         return LogScan(self._table).records(start)
 
-    def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
+    def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> DataFrame:
         """The scan as a Spark DataFrame of the table's current state; starts Spark if needed.
 
         Spark's own Parquet scan reads the files where it can. If a file has expired, the frame fails.
@@ -231,5 +234,5 @@ class TableReading(ArrowRows):
         # In Spark NaN is larger than every number, so only Spark evaluates such conditions.
         floats = any(pa.types.is_floating(self.schema.field(name).type) for name in needed)
         frame = self._to_dataframe(self._table, scan, None if floats else filter)
-        rows = frame if filter is None else frame.where(filter)
+        rows: DataFrame = frame if filter is None else frame.where(filter)
         return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))

@@ -276,8 +276,9 @@ class _Run:
                     continue
                 name, expected, rows = target.name, target.source.rows, 0
                 yield IngestProgress("copy", name, 0, expected)
-                with self._server.errors():
+                with self._server.errors(), METER.step("ingest", "rows", expected or None, table=name) as step:
                     for rows in target.copy(snapshot.read(target.source), snapshot.lsn):
+                        step.done = rows
                         if self._is_stopped:
                             return
                         if self._is_report_due():

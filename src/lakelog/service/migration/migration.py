@@ -13,7 +13,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.arrow import fields_from_arrow
 from lakelog.service.migration.columns import check_names
-from lakelog.service.migration.source import KeyFaults, Progress, Source
+from lakelog.service.migration.source import KeyFaults, Source
 from lakelog.table.model.log_options import canonical_options
 
 
@@ -62,7 +62,7 @@ def plan_migration(
     return Migration(table, definition, is_new, source.count())
 
 
-def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progress) -> Table:
+def run_migration(lake: Lake, source: Source, plan: Migration) -> Table:
     """Copies the rows into the files of the target in one commit, and compares the counts.
 
     A log gets no row. After a failure, a table that this call has created is dropped if it is empty, and another one
@@ -80,7 +80,7 @@ def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progres
     try:
         target = lake.table(plan.table)
         only_files = {EMIT_MODE.key: "file"} if target.logical.emits_log else {}
-        rows = source.copy(lake, plan.table, only_files, plan.rows, progress)
+        rows = source.copy(lake, plan.table, only_files, plan.rows)
     except BaseException:
         if plan.is_new:
             _drop_if_empty(lake, plan.table)

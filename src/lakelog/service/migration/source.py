@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,14 +11,10 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import CommitConflict, InvalidSchema
-from lakelog.io.clock import monotonic_s
+from lakelog.io.metrics import METER
 from lakelog.lake import Lake
 from lakelog.paimon.schema.schema import TableSchema
 
-Progress = Callable[[str], None]
-"""Receives a sentence about a running copy every few seconds."""
-
-PROGRESS_EVERY_S: Final = 2.0
 SHOWN_KEYS: Final = 3
 
 
@@ -55,7 +51,7 @@ class Source(ABC):
         """The rows that cannot be in a table with this primary key."""
 
     @abstractmethod
-    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
+    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int) -> int:
         """Writes all rows into a table in one commit, with write options; returns their number.
 
         Raises CommitConflict, and commits nothing, if there are not ``expected`` rows.
@@ -105,18 +101,17 @@ class ArrowSource(Source):
         repeated = rows.drop_nulls().filter(rows.drop_nulls().is_duplicated()).unique()
         return KeyFaults(null_rows, repeated.height, tuple(repeated.sort(*keys).head(SHOWN_KEYS).to_dicts()))
 
-    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
+    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int) -> int:
         """Writes the batches; the count is checked before the commit."""
-        rows, next_s = 0, monotonic_s() + PROGRESS_EVERY_S
-        with lake.table(table).writer(options=options, missing="null") as writer:
+        with (
+            METER.step("migrate", "rows", expected, table=table) as step,
+            lake.table(table).writer(options=options, missing="null") as writer,
+        ):
             for batch in self.batches():
                 writer.write(batch)
-                rows += batch.num_rows
-                if monotonic_s() >= next_s:
-                    progress(f"{rows:,} of {expected:,} rows")
-                    next_s = monotonic_s() + PROGRESS_EVERY_S
-            check_count(rows, expected)
-        return rows
+                step.advance(batch.num_rows)
+            check_count(step.done, expected)
+        return step.done
 
 
 def partitions_in(paths: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from lakelog.io.metrics import METER, Step
 from lakelog.lake import Lake
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataType
 from lakelog.service.migration.source import (
-    PROGRESS_EVERY_S,
     SHOWN_KEYS,
     KeyFaults,
-    Progress,
     Source,
     check_count,
     partitions_in,
@@ -22,6 +21,7 @@ from lakelog.service.migration.source import (
 )
 from lakelog.sql.syntax.lexer import quoted_name
 
+_POLL_S: Final = 0.5
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
@@ -84,9 +84,9 @@ class SparkSource(Source):
         examples = repeated.orderBy(*names).limit(SHOWN_KEYS).collect() if count else []
         return KeyFaults(nulls, count, tuple(row.asDict() for row in examples))
 
-    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
+    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int) -> int:
         """Writes the rows by Spark's tasks. The count is checked after the commit: the table has rows then."""
-        with _reported(self._spark, progress):
+        with METER.step("migrate", "tasks", table=table) as step, _counted(self._spark, step):
             rows = lake.write(self._frame, table, options, missing="null")["num_inserted_rows"]
         check_count(rows, expected, f"Drop table {table}, and repeat the command")
         return rows
@@ -108,17 +108,17 @@ def _setting(spark: Any, key: str, value: str) -> Iterator[None]:
 
 
 @contextmanager
-def _reported(spark: Any, progress: Progress) -> Iterator[None]:
-    """Reports the finished tasks of a local or cluster session during the block."""
+def _counted(spark: Any, step: Step) -> Iterator[None]:
+    """Counts the finished tasks of a local or cluster session during the block."""
     done = threading.Event()
 
     def watch() -> None:
         tracker = spark.sparkContext.statusTracker()
-        while not done.wait(PROGRESS_EVERY_S):
+        while not done.wait(_POLL_S):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             for stage in stages:
                 if stage is not None:
-                    progress(f"{stage.numCompletedTasks:,} of {stage.numTasks:,} tasks")
+                    step.done, step.total = stage.numCompletedTasks, stage.numTasks
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -27,14 +27,13 @@ _POLL_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Event:
-    """An event. ``kind`` is ``begun`` or ``ended`` (a run), ``progress`` (its completed and total buckets), ``failed``
-    (a table or catalog cannot be inspected, with the reason in ``text``), or ``inspected`` (all tables are inspected).
+    """An event. ``kind`` is ``ended`` (a run), ``failed`` (a table or catalog cannot be inspected, with the reason in
+    ``text``), or ``inspected`` (all ``total`` tables are inspected).
     """
 
     kind: str
     table: str = ""
     run: Run | None = None
-    done: int = 0
     total: int = 0
     text: str = ""
 
@@ -184,16 +183,12 @@ class Optimizer:
         table = self._lake.table(job.table).logical
         runs = Runs(table.io, table.path)
         runs.record(run)
-        self._notify(Event("begun", job.table, run))
         end = started + self.settings.run_s
 
         def is_stopped() -> bool:
             return self._stopped.is_set() or clock.monotonic_s() > end
 
-        def progress(done: int, total: int) -> None:
-            self._notify(Event("progress", job.table, run, done, total))
-
-        work = RunContext(is_stopped, self._executor, job.most_bytes, job.may_exceed, progress)
+        work = RunContext(is_stopped, self._executor, job.most_bytes, job.may_exceed)
         done = run_action(table, job.need.kind, work)
         run = replace(run, seconds=round(clock.monotonic_s() - started, 3), **asdict(done))
         self._keep(runs, run)

@@ -241,7 +241,8 @@ class ViewRefresher:
             _rows(sources[source.name].table, at[source.name], source.columns) for source in plan.local.sources
         ]  # fmt: skip
         needs_view = before is None or plan.local.by_changes is None
-        self._state.fill(filled, Scan(view.all_rows).to_batches() if needs_view else None)
+        with METER.step("read-sources", view=view.name):
+            self._state.fill(filled, Scan(view.all_rows).to_batches() if needs_view else None)
         if waiting_position(view, definition.writer) != self._writer.position:
             raise Fenced(f"another process refreshes view {view.name}")
         self._position = self._writer.position
@@ -293,14 +294,15 @@ class ViewRefresher:
     def _write(self, view: DynamicTable, batches: Iterator[pa.RecordBatch]) -> int:
         """Writes the changes of the view into the open epoch; returns the number of rows."""
         assert self._writer is not None
-        keeps_old, rows = view.emits_log and view.changelog_mode == "all", 0
-        for batch in batches:
-            if not keeps_old:  # the new row of a key replaces the old one
-                batch = batch.filter(pc.not_equal(batch.column(ROW_KIND_COLUMN), "-U"))
-            if batch.num_rows:
-                self._writer.write(batch)
-                rows += batch.num_rows
-        return rows
+        keeps_old = view.emits_log and view.changelog_mode == "all"
+        with METER.step("refresh", "rows", view=view.name) as step:
+            for batch in batches:
+                if not keeps_old:  # the new row of a key replaces the old one
+                    batch = batch.filter(pc.not_equal(batch.column(ROW_KIND_COLUMN), "-U"))
+                if batch.num_rows:
+                    self._writer.write(batch)
+                    step.advance(batch.num_rows)
+        return step.done
 
     def _keep_snapshots(self) -> None:
         """Notes in the sources which snapshots the next refresh reads, so that expiry keeps them; records the cut."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from lakelog.errors import Corrupt, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
+from lakelog.io.metrics import METER
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import directory_fault, visible
 from lakelog.paimon.types.json_record import JsonRecord
@@ -48,9 +49,18 @@ class FileCopies:
         if not names:
             return {}
         ordered = sorted(names)
-        with ThreadPoolExecutor(min(_THREADS, len(ordered)), "lakelog-copy") as threads:
-            copies = threads.map(lambda name: self._copy_file(name, (expected or {}).get(name)), ordered)
-            return dict(zip(ordered, copies, strict=True))
+        with (
+            METER.step("copy", "bytes", place=self.target_root) as step,
+            ThreadPoolExecutor(min(_THREADS, len(ordered)), "lakelog-copy") as threads,
+        ):
+            sizes = list(threads.map(lambda name: self.source.size(f"{self.source_root}/{name}"), ordered))
+            step.total = sum(sizes)
+            contents = [(expected or {}).get(name) for name in ordered]
+            copies: dict[str, CopiedFile] = {}
+            for name, copied in zip(ordered, threads.map(self._copy_file, ordered, sizes, contents), strict=True):
+                copies[name] = copied
+                step.advance(copied.size)
+            return copies
 
     def has(self, name: str) -> bool:
         """True if the target has the file, as large as the source has it or had it."""
@@ -66,13 +76,15 @@ class FileCopies:
 
     def check(self, expected: Mapping[str, CopiedFile]) -> None:
         """Reads files of the target and compares them. Raises Corrupt, NotFound naming the first bad one."""
-        for name, copied in sorted(expected.items()):
-            if self._checksum(self.target, f"{self.target_root}/{name}") != copied:
-                raise Corrupt(f"'{self.target_root}/{name}' has other bytes than those that were copied")
+        total = sum(copied.size for copied in expected.values())
+        with METER.step("check", "bytes", total, place=self.target_root) as step:
+            for name, copied in sorted(expected.items()):
+                if self._checksum(self.target, f"{self.target_root}/{name}") != copied:
+                    raise Corrupt(f"'{self.target_root}/{name}' has other bytes than those that were copied")
+                step.advance(copied.size)
 
-    def _copy_file(self, name: str, expected: CopiedFile | None) -> CopiedFile:
+    def _copy_file(self, name: str, size: int, expected: CopiedFile | None) -> CopiedFile:
         source, target = f"{self.source_root}/{name}", f"{self.target_root}/{name}"
-        size = self.source.size(source)
         if expected is not None and size != expected.size:
             raise Corrupt(f"'{source}' has {size:,} bytes, and {expected.size:,} were copied: use an older point")
         is_there = self._has(target, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from datetime import timedelta
 from typing import Final
 
@@ -116,10 +117,16 @@ def run_tasks(
     """
     commits.busy, commits.lost = [], []
     if tasks:
-        with METER.step("compaction", table=table.name) as span:
-            _run_all(commits, table, tasks, executor, progress, marks_full, is_stopped)
+        with METER.step("compaction", "buckets", len(tasks), table=table.name) as step:
+
+            def report(done: int, total: int) -> None:
+                step.done = done
+                if progress is not None:
+                    progress(done, total)
+
+            _run_all(commits, table, tasks, executor, report, marks_full, is_stopped)
         METER.add(COMPACTIONS, table=table.name)
-        METER.observe(COMPACTION_DURATION, span.seconds, table=table.name)
+        METER.observe(COMPACTION_DURATION, step.seconds, table=table.name)
         publish_best_effort(table)  # some tables show rows only after a compaction
 
 
@@ -128,7 +135,7 @@ def _run_all(
     table: DynamicTable,
     tasks: Sequence[BucketTask],
     executor: Executor,
-    progress: Progress | None,
+    report: Progress,
     marks_full: bool,
     is_stopped: Callable[[], bool],
 ) -> None:
@@ -137,8 +144,8 @@ def _run_all(
         for outcomes in _outcomes(table, tasks, executor, is_stopped):
             done += len(outcomes)
             commits.add(outcomes)
-            if progress is not None and outcomes:
-                progress(done, len(tasks))
+            if outcomes:
+                report(done, len(tasks))
             # the rest is committed below, with the mark
             if commits.is_due and done < len(tasks):
                 commits.commit()
@@ -159,7 +166,7 @@ def _outcomes(
         return
     with ThreadPoolExecutor(executor.slots, "lakelog-compact") as pool:
         waiting: set[Future[list[BucketOutcome]]] = {
-            pool.submit(executor.run, table, pack) for pack in pack_tasks(tasks, executor.slots)
+            pool.submit(copy_context().run, executor.run, table, pack) for pack in pack_tasks(tasks, executor.slots)
         }
         failure: BaseException | None = None
         try:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound
 from lakelog.filestore.read.plan import Split
+from lakelog.io.metrics import METER
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.notebook import ShownText, ViewList
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -26,7 +27,7 @@ from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, run_to_ipc
 from lakelog.table.runs.sequencing import SequencedRuns, bucket_keys_of, sequence_runs
 
-_ATTEMPTS = 3
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,11 +46,18 @@ class Scan(TableScan):
 
     def plan(self) -> ViewList[Split]:
         """The splits to read, pruned by partition, bucket, key range and statistics; picklable."""
-        for _ in range(_ATTEMPTS):
+        with METER.step("plan", table=self.table.name, filter=self._facts()["filter"]) as step:
+            splits = self._chosen(self._steady_plan())
+            snapshot = splits[0].snapshot_id if splits else None
+            step.set(snapshot=snapshot, splits=len(splits), files=sum(len(split.files) for split in splits))
+        return ViewList(splits)
+
+    def _steady_plan(self) -> list[Split]:
+        for _ in range(_ATTEMPTS - 1):
             # A concurrent seal deletes the runs that it has assigned to buckets.
             with contextlib.suppress(NotFound):
-                return ViewList(self._chosen(self._plan()))
-        return ViewList(self._chosen(self._plan()))
+                return self._plan()
+        return self._plan()
 
     def explain(self) -> str:
         """The files that the read takes, as text for a person: what the filter has not skipped, and what is merged."""

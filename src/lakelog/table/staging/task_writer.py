@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakelog.errors import LakelogError
 from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
 from lakelog.io.machine import check_not_forked
-from lakelog.io.metrics import log_errors
+from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.formats import log_format
@@ -223,7 +223,9 @@ class TaskWriter:
         if (last := self._pairs.rest(self._row_count + (self._rejects.count if self._rejects else 0))) is not None:
             self.write_good(last)
         self.flush_log()
-        self._stage_all(inline_share=self._inline_share)
+        with METER.step("write-files", table=self._table.name) as step:
+            self._stage_all(inline_share=self._inline_share)
+            step.set(rows=self._row_count, runs=len(self._runs))
         appends = tuple(
             BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._entries[bucket])
             for bucket in sorted(self._firsts)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, after_decision
 from lakelog.io.machine import ProcessLock
+from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
 from lakelog.options.boundary import Public
@@ -57,8 +58,12 @@ class RowWriter(Public, ABC):
             try:
                 if self._task is None:
                     self._task = self._first_task()
-                for batch in batches_of(rows):
-                    self._task.write(batch)
+                batches = batches_of(rows)
+                total = sum(b.num_rows for b in batches) if isinstance(batches, list) else None
+                with METER.step("write", "rows", total, table=self._table.name) as step:
+                    for batch in batches:
+                        self._task.write(batch)
+                        step.advance(batch.num_rows)
             except BaseException as why:
                 if not is_refused(why, self._task, before):
                     self._failure = why
