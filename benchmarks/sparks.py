@@ -58,11 +58,12 @@ def main() -> None:
     busy, known = busy_cores(), releases(given.sparks.split(","))
     ENVIRONMENTS.update({f"{s}-on-{v}": e for v, e in known.items() for s in ("parquet", "lakelog")})
     systems = [f"{system}-on-{version}" for version in known for system in ("parquet", "lakelog")]
-    *_, found = run_rounds(systems, Shape.at_scale(given.scale), given.rounds, given.repeat)
-    measured = {v: figures(found[f"lakelog-on-{v}"], found[f"parquet-on-{v}"]) for v in known}
-    print(json.dumps(measured, indent=1))
-    if given.results:
-        write_results(given.results, {"Spark releases": measured}, busy)
+    for found in run_rounds(systems, Shape.at_scale(given.scale), given.rounds, given.repeat):
+        if len(found) == len(systems):
+            measured = {v: figures(found[f"lakelog-on-{v}"], found[f"parquet-on-{v}"]) for v in known}
+            print(json.dumps(measured), flush=True)
+            if given.results:
+                write_results(given.results, {"Spark releases": measured}, busy)
 
 
 if __name__ == "__main__":
