@@ -45,9 +45,8 @@ def _rows(reader: Any) -> Any:
 
 
 def _export(lake: Any, table: Any) -> Any:
-    scan = table.scan()
     with tempfile.TemporaryDirectory(prefix="lakelog-export-") as place:
-        return export_rows(scan.to_batches(), scan.schema, Path(place) / "rows.parquet", {})
+        return export_rows(table.scan(), Path(place) / "rows.parquet", {})
 
 
 def _optimize(kind: str) -> Operation:

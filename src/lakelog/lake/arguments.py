@@ -7,10 +7,10 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, Union, get_args, get_origin
 
 from lakelog.errors import InvalidRequest
-from lakelog.options.boundary import broken_text, fits, shown_value
+from lakelog.options.boundary import broken_text, fits, parameter_hints, shown_value
 
 _Class = TypeVar("_Class", bound=type)
 _NAMES: Final[Mapping[object, str]] = {
@@ -61,13 +61,9 @@ def _checked(owner: str, method: types.FunctionType) -> Callable[..., Any]:
 
 
 def _hints(method: types.FunctionType) -> dict[str, Any]:
-    try:
-        hints = get_type_hints(method)
-    except NameError:  # a type that only type checkers import
-        return {}
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(method).parameters
-    return {name: hint for name, hint in hints.items() if name in parameters and parameters[name].kind not in several}
+    return {name: hint for name, hint in parameter_hints(method).items() if parameters[name].kind not in several}
 
 
 def _alternatives(hint: Any) -> tuple[object, ...]:

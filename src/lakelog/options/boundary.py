@@ -168,17 +168,24 @@ def _is_of_user(why: BaseException) -> bool:
     return False
 
 
+def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of a function's parameters, without those that only type checkers import."""
+    hints, known = dict[str, Any](), getattr(inspect.unwrap(function), "__globals__", {})
+    for name, hint in function.__annotations__.items():
+        if name != "return":
+            with contextlib.suppress(NameError, TypeError):
+                only = types.SimpleNamespace(__annotations__={name: hint})
+                hints |= typing.get_type_hints(only, known)
+    return hints
+
+
 def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments of a call; None if they are as declared, or cannot be judged."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs)
     except TypeError as why:
         return str(why)
-    try:
-        of_parameters = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
-        hints = typing.get_type_hints(types.SimpleNamespace(__annotations__=of_parameters), function.__globals__)
-    except (NameError, TypeError):
-        return None
+    hints = parameter_hints(function)
     for name, value in given.arguments.items():
         kind = inspect.signature(function).parameters[name].kind
         text = broken_text(value)
