@@ -34,7 +34,7 @@ Function = Callable[[pa.RecordBatch], Any]
 def pipe_log(
     source: DynamicTable, function: Function, target: DynamicTable, name: str, start: str, stop: Stop
 ) -> Iterator[CopyProgress]:
-    """Runs the function over the committed changes of a log, and writes what it returns.
+    """Runs the function over the changes of a log, and writes what it returns.
 
     ``name`` distinguishes pipes of the same two tables. ``start`` (one of ``copy.STARTS``) counts for a new pipe; later
     calls resume. A log without images of old rows is read as whole changes, and for a target without a key it is read
@@ -54,7 +54,7 @@ def pipe_log(
     target.check_writable()
     scan = LogScan(source.with_hints({**_defaults(source, target), **source.hints, EXPIRED_OFFSETS.key: "error"}))
     _ = scan.location  # a source without a log raises before the target has a writer
-    return _run(scan, _Writing(function, target, PositionedWriter(target, pipe)), pipe, start, stop)
+    return _run(scan, function, target, pipe, start, stop)
 
 
 def _defaults(source: DynamicTable, target: DynamicTable) -> Mapping[str, str]:
@@ -65,9 +65,12 @@ def _defaults(source: DynamicTable, target: DynamicTable) -> Mapping[str, str]:
     return options
 
 
-def _run(scan: LogScan, sink: _Writing, pipe: str, start: str, stop: Stop) -> Iterator[CopyProgress]:
-    position = sink.writer.position
+def _run(
+    scan: LogScan, function: Function, target: DynamicTable, pipe: str, start: str, stop: Stop
+) -> Iterator[CopyProgress]:
+    writer = PositionedWriter(target, pipe)
     try:
+        sink, position = _Writing(function, target, writer), writer.position
         yield from copy_log(scan, sink, pipe, position or start, stop, is_new=not position)
     except OffsetExpired as why:
         raise OffsetExpired(
@@ -76,8 +79,8 @@ def _run(scan: LogScan, sink: _Writing, pipe: str, start: str, stop: Stop) -> It
             "'log-store.retention', or none, to avoid this"
         ) from why
     finally:
-        sink.writer.close()
-        sink.writer.end()
+        writer.close()
+        writer.end()
 
 
 @dataclass(frozen=True)
