@@ -12,9 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from click.testing import CliRunner
 
 import lakelog
 from lakelog import Lake, connect
+from lakelog.cli.main import lakelog as command
 from lakelog.errors import Fenced, InvalidRequest, InvalidSchema, TableReplaced
 
 JOB = """
@@ -180,3 +182,19 @@ def test_a_killed_pipe_goes_on_with_the_next_row(lake: Lake, tmp_path: Path) -> 
             child.send_signal(signal.SIGKILL)
     run(lake, lambda batch: batch.filter(pc.equal(pc.bit_wise_and(batch["id"], 1), 0)))
     assert rows(lake) == [(number, 1) for number in range(0, 50, 2)]
+
+
+def test_the_command_finds_a_function_in_the_current_directory(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(lake)
+    lake.table("db.a").write(pa.table({"id": [1, 2], "v": [1, 9]}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "pipe_functions.py").write_text("def later(rows):\n    return rows.slice(1)\n", encoding="utf-8")
+    call = ["pipe", "db.a", "db.b", "--warehouse", "warehouse", "--stop", "latest", "--function"]
+    done = CliRunner().invoke(command, [*call, "pipe_functions:later"])
+    assert (done.exit_code, done.output) == (0, "2 rows, lag 0\n")
+    assert rows(lake) == [(2, 9)]
+    refused = CliRunner().invoke(command, [*call, "pipe_functions:sooner"]).exception
+    assert isinstance(refused, InvalidRequest) and "write it as module:function" in str(refused).lower()
