@@ -182,7 +182,6 @@ def test_a_stream_stops_at_text_that_is_not_utf8(db, tmp_path) -> None:
         ("spark.readStream.format('lakelog').load()", "InvalidOption: the table is missing"),
         ("spark.range(1).write.format('lakelog').mode('append').save()", "InvalidOption: the table is missing"),
         ("spark.range(1).write.format('lakelog').mode('append').save('db.no')", "NotFound: table db.no does not exist"),
-        ("spark.read.format('lakelog').option('read.mode', 'log').load('db.t')", "InvalidRequest: 'read.mode'='log'"),
         (
             "spark.read.format('lakelog').option('read.mode', 'x').load('db.t')",
             "InvalidOption: option 'read.mode' = 'x'",

@@ -301,7 +301,8 @@ class SwitchLog(Action):
         how = rng.choice(["sql", "procedure", "python"])
         if world.table.has_log:
             return cls("", "", how)
-        return cls(rng.choice(local_logs()), rng.choice([INPUT, CHANGES] if world.table.is_plain else [CHANGES]), how)
+        takes_input = world.table.is_plain and world.table.options.get("changelog-producer") != "input"
+        return cls(rng.choice(local_logs()), rng.choice([INPUT, CHANGES] if takes_input else [CHANGES]), how)
 
     @property
     def settles(self) -> bool | None:  # type: ignore[override]

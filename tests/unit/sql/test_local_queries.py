@@ -208,3 +208,16 @@ def test_a_caller_chooses_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(InvalidRequest, match="engine = 'flink' is unknown"):
             lake.sql("select 1", engine="flink")  # type: ignore[arg-type]
         assert not lake._engine.is_started
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_nan_is_the_largest_number_in_conditions_on_files(lake: Lake, kind: str) -> None:
+    """Statistics of a Parquet file leave it out."""
+    lake.sql(f"create table db.n (id int, w {kind})")
+    floats = pa.float64() if kind == "double" else pa.float32()
+    rows = pa.table({"id": pa.array([0, 1], pa.int32()), "w": pa.array([-1.5, float("nan")], floats)})
+    lake.write(rows, "db.n")
+    for condition in ("w > 1.5", "w >= 1.5", "w = double('NaN')", "not (w < 1.5)", "not (w <= 100)", "w <> -1.5"):
+        assert answer(lake, f"select id from db.n where {condition}") == [(1,)], condition
+    assert answer(lake, "select id from db.n where w < 1.5") == [(0,)]
+    assert answer(lake, "select count(*), count(*) filter (where w > 1.5) from db.n") == [(2, 1)]

@@ -348,3 +348,16 @@ def test_a_query_reads_no_file_of_the_machine(lake: Lake, tmp_path: Path) -> Non
         lake.sql(f"create materialized view db.v as select a from read_csv('{tmp_path}/secret.csv')")
     with pytest.raises((UnsupportedFeature, InvalidRequest, NotFound)):
         lake.sql(f"create materialized view db.v as select * from parquet.`{tmp_path}/secret.csv`")
+
+
+def test_a_key_that_was_deleted_compacted_away_and_written_again_is_followed(lake: Lake) -> None:
+    """The compaction drops the newest sequence numbers of the bucket, and the next writer uses them again."""
+    lake.create_table("db.k", {"id": "int", "v": "int"}, primary_key="id", options={"bucket": "1"})
+    lake.write(pa.table({"id": [0, 1], "v": [0, 0]}), "db.k")
+    lake.sql("create materialized view db.copies as select id, v from db.k")
+    lake.write(pa.table({"id": [2], "v": [2]}), "db.k")
+    lake.sql("delete from db.k where id < 2")
+    lake.table("db.k").compact()
+    lake.write(pa.table({"id": [0], "v": [9]}), "db.k")
+    lake.views.refresh("db.copies")
+    assert rows(lake, "db.copies") == [(0, 9), (2, 2)]

@@ -28,10 +28,20 @@ _FEW_KEYS: Final = 1_000
 
 @dataclass
 class Written:
-    """Files that have every key whose row may differ; ``are_added``: they are rows that writes have added."""
+    """Files that have every key whose row may differ, in the order of their commits.
+
+    ``are_added``: they are rows that writes have added, each with a higher sequence number than the rows of earlier
+    commits. A compaction that drops the newest rows of a bucket makes its next writer use their numbers again.
+    """
 
     files: list[DataFileMeta] = field(default_factory=list)
     are_added: bool = True
+
+    def add(self, files: Sequence[DataFileMeta], are_added: bool) -> None:
+        """Adds the files of the next commit."""
+        newest = max((file.max_sequence_number for file in self.files), default=-1)
+        self.are_added &= are_added and all(file.min_sequence_number > newest for file in files)
+        self.files += files
 
 
 def read_transitions(

@@ -154,7 +154,7 @@ def _value(column: DataField, source: str | None) -> str:
         return f"CAST(NULL AS {_type_of(column)})"
     name = quoted(source)
     if is_float(column):
-        return f"CASE WHEN isnan({name}) THEN {name} ELSE {name} END"
+        return f"CASE WHEN isnan({name}) THEN CAST('NaN' AS {_type_of(column)}) ELSE {name} END"
     return name if kind_of(column.type) == OTHER else f"CAST({name} AS {_type_of(column)})"
 
 

@@ -24,7 +24,7 @@ from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.retention import RECORD_EXPIRE_TIME
 from lakelog.paimon.metadata.data_file import DataFileMeta
-from lakelog.paimon.metadata.manifest import ADD
+from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
 from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, with_kind
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
@@ -115,12 +115,13 @@ def _touched_files(
     except NotFound:
         return None
     for snapshot in between:
+        entries: dict[BucketKey, list[ManifestEntry]] = {}
         for entry in table.store.manifests.delta(snapshot):
             if snapshot.commit_kind != COMPACT or _is_shown_by_compaction(table, entry.file):
-                is_added = is_forward and snapshot.commit_kind == APPEND and entry.kind == ADD
-                written = out.setdefault((entry.partition, entry.bucket), Written())
-                written.files.append(entry.file)
-                written.are_added &= is_added
+                entries.setdefault((entry.partition, entry.bucket), []).append(entry)
+        for place, changed in entries.items():
+            are_added = is_forward and snapshot.commit_kind == APPEND and all(e.kind == ADD for e in changed)
+            out.setdefault(place, Written()).add([e.file for e in changed], are_added)
     return out
 
 
