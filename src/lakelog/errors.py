@@ -122,19 +122,24 @@ class NotInstalled(LakelogError, ImportError):
     """An optional part is missing; the text holds the command that installs it."""
 
 
+def closest_name(name: str, known: Iterable[str], similarity: float = 0.6) -> str | None:
+    """The known name that is most like another one in any case; None if none has this ``similarity`` (0 to 1)."""
+    by_fold = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), by_fold, 1, similarity)
+    return by_fold[near[0]] if near else None
+
+
 def did_you_mean(
     name: str, known: Iterable[str], otherwise: str = "", prefix: str = "", similarity: float = 0.6
 ) -> str:
     """The suffix of an error about an unknown name: the closest known one, or ``otherwise``.
 
-    Case does not count. ``prefix`` stands before a known name in the answer. ``similarity`` (0 to 1) is the least that
-    a suggestion has.
+    ``prefix`` stands before a known name in the answer; ``similarity`` is that of ``closest_name``.
 
     Example: ``did_you_mean("orderz", ["orders"])`` is ``", did you mean 'orders'?"``.
     """
-    by_fold = {one.casefold(): one for one in known}
-    near = get_close_matches(name.casefold(), by_fold, 1, similarity)
-    return f", did you mean '{prefix}{by_fold[near[0]]}'?" if near else otherwise
+    near = closest_name(name, known, similarity)
+    return otherwise if near is None else f", did you mean '{prefix}{near}'?"
 
 
 @contextlib.contextmanager

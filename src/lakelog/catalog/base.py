@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, closest_name, did_you_mean
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
@@ -186,7 +186,7 @@ class Catalog(ABC):
         if tables is None and identifier.database != DEFAULT_DATABASE:
             return self._no_database(identifier.database)
         near = near_or_all(identifier.table, tables or [])
-        if identifier.database == DEFAULT_DATABASE and "did you mean" not in near:
+        if identifier.database == DEFAULT_DATABASE and closest_name(identifier.table, tables or []) is None:
             # a name without its database; CREATE TABLE asks for other names too often for a search of all databases
             homes = (d for d in self.list_databases() if identifier.table in (self.find_tables(d) or ()))
             near = next((f", did you mean '{home}.{identifier.table}'?" for home in homes), near)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from lakelog.errors import InvalidOption, did_you_mean
+from lakelog.errors import InvalidOption, closest_name, did_you_mean
 from lakelog.options.secrets import HIDDEN, looks_secret
 
 T = TypeVar("T")
@@ -202,7 +202,8 @@ class Declared:
                 continue
             if option is None:
                 hint = did_you_mean(self._prefixed(key), self._by_name)
-                secret = looks_secret(key) or any(o.secret and f"'{name}'" in hint for name, o in self._by_name.items())
+                near = closest_name(self._prefixed(key), self._by_name)
+                secret = looks_secret(key) or (near is not None and self._by_name[near].secret)
                 shown = "" if secret else f" = '{text}'"
                 raise InvalidOption(f"unknown option '{key}'{shown}{hint}")
             if scope is not None and scope not in option.scope:

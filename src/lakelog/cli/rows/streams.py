@@ -17,7 +17,7 @@ from lakelog.cli.console.names import table_argument
 from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, limit_option, warehouse_option
 from lakelog.cli.console.process import ended_by_signals
 from lakelog.errors import InvalidRequest
-from lakelog.table.tail.copy import STARTS
+from lakelog.table.tail.copy import STARTS, CopyProgress
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.pipe import Function
 
@@ -121,9 +121,7 @@ def mirror(table: str, to: str, start: str, stop: str | None, warehouse: str, fo
     properties, printer = warehouse_config(warehouse).properties, FactPrinter(format_name)
     # Ctrl-C is the usual end; the next run resumes from the committed position
     with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt), ended_by_signals():
-        for done in lake.table(table).mirror(to, start, stop, properties):
-            facts = {"table": table, "to": to, "rows": done.rows, "lag": done.lag}
-            printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
+        _print_copy(lake.table(table).mirror(to, start, stop, properties), printer, {"table": table, "to": to})
 
 
 @click.command()
@@ -138,16 +136,21 @@ def mirror(table: str, to: str, start: str, stop: str | None, warehouse: str, fo
 def pipe(
     table: str, target: str, place: str, name: str, start: str, stop: str | None, warehouse: str, format_name: str
 ) -> None:
-    """Write what a Python function makes of the changes of TABLE into TARGET, exactly once, until Ctrl-C.
+    """Run a Python function over the changes of TABLE, and write its rows to TARGET exactly once, until Ctrl-C.
 
     The module may be in the current directory. The next run continues where this one has stopped.
     """
     function, printer = _function(place), FactPrinter(format_name)
     # Ctrl-C is the usual end; the next run resumes from the committed position
     with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt), ended_by_signals():
-        for done in lake.table(table).pipe(function, lake.table(target), name, start, stop):
-            facts = {"table": table, "target": target, "rows": done.rows, "lag": done.lag}
-            printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
+        progress = lake.table(table).pipe(function, lake.table(target), name, start, stop)
+        _print_copy(progress, printer, {"table": table, "target": target})
+
+
+def _print_copy(progress: Iterator[CopyProgress], printer: FactPrinter, names: dict[str, str]) -> None:
+    for done in progress:
+        facts = {**names, "rows": done.rows, "lag": done.lag}
+        printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
 
 
 def _function(place: str) -> Function:

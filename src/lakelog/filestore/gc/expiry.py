@@ -168,10 +168,8 @@ class Expiry:
         Without ``minds_consumers``, it ignores the positions of consumers. ``now_ms`` is the present time (None: that
         of this machine).
         """
-        snapshots, times = (
-            self.references.snapshots,
-            _Times(self.references.snapshots, clock.now_ms() if now_ms is None else now_ms),
-        )
+        snapshots = self.references.snapshots
+        times = _Times(snapshots, clock.now_ms() if now_ms is None else now_ms)
         newest, first = snapshots.latest_id(), snapshots.earliest_id()
         keep = snapshot_retention(self._options) if keep is None else keep
         if newest is None or first is None or newest - first < keep.smallest:

@@ -197,7 +197,7 @@ class TableReading(ArrowRows):
         stop: str | threading.Event | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Iterator[CopyProgress]:
-        """Writes what a function makes of the committed changes into another table, exactly once, without Spark.
+        """Runs a function over the changes, and writes its rows to another table exactly once, without Spark.
 
         The function gets Arrow batches with ``_row_kind``, and returns rows of the other table: a batch, a table, a
         polars frame, or None for no rows. It has to keep ``_row_kind`` where rows change or go. The rows and the
