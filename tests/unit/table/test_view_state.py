@@ -17,6 +17,7 @@ from lakelog.io.metrics import METER
 from lakelog.lake import Lake
 from lakelog.options import metrics as m
 from lakelog.service.metrics.table_gauges import health_samples
+from lakelog.table.commit.seal_thread import Sealer
 from lakelog.table.health.score import pick_findings
 from lakelog.table.health.stats import TableStats, ViewStats
 from lakelog.table.views.report import ViewReport
@@ -77,7 +78,8 @@ def test_a_view_shows_its_position_in_each_source_and_how_far_it_is_behind(lake:
     assert (shown(lake)["state"], shown(lake)["lag_ms"], shown(lake)["suspended"]) == ("current", 0, True)
 
 
-def test_a_decided_epoch_without_a_snapshot_counts_as_behind(lake: Lake) -> None:
+def test_a_decided_epoch_without_a_snapshot_counts_as_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sealer, "notify", lambda self: None)  # the first epoch of a process is sealed without waiting
     writer = PositionedWriter(lake.table("db.a").logical, "w")
     writer.write(pa.table({"id": pa.array([7], pa.int32()), "g": ["y"]}).to_batches()[0])
     writer.commit("p")

@@ -87,15 +87,15 @@ def pick_end(
     """The first remaining id if ids from ``first`` expire; ``first`` itself if none does. Pure.
 
     ``time_of`` is the commit time of an id in milliseconds (None: it does not exist); ``limit`` is an id that must
-    stay. An id expires by age only if the next one is older than the retention time. So a snapshot is retained for that
-    time after it was superseded.
+    stay. An id expires by age only if the next one has at least the retention time. So a snapshot is retained for that
+    time after it was superseded. Equal times count as old, because the clock of a disk stands still for milliseconds.
     """
     begin = max(newest - keep.largest + 1, first)
     end = min(newest - keep.smallest + 1, limit, first + keep.limit)
     oldest = now_ms - keep.time.total_seconds() * 1000
     for at in range(begin, end):
         time = time_of(at + 1)
-        if time is not None and oldest <= time:
+        if time is not None and oldest < time:
             return max(at, first)
     return max(min(end, newest), first)
 
@@ -105,7 +105,7 @@ def _is_due(first: int, newest: int, keep: Retention, times: _Times) -> bool:
     if newest - first >= keep.largest:
         return True
     time = times.of(first + 1)
-    return time is None or time < times.now_ms - keep.time.total_seconds() * 1000
+    return time is None or time <= times.now_ms - keep.time.total_seconds() * 1000
 
 
 @dataclass

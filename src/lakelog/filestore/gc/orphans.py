@@ -14,7 +14,7 @@ from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, FileStatus
-from lakelog.io.storage.storage_clock import storage_now_ms
+from lakelog.io.storage.storage_clock import CLOCK_PREFIX, storage_now_ms
 from lakelog.options.changelog import CHANGELOG_FILE_PREFIX
 from lakelog.options.notebook import NotebookView
 from lakelog.options.option import Options
@@ -26,6 +26,7 @@ _METADATA: Final = {
     "manifest": re.compile(rf"(?:manifest|manifest-list|index-manifest)-{_UUID}-\d+"),
     "index": re.compile(rf"index-{_UUID}-\d+"),
     "statistics": re.compile(rf"stat-{_UUID}-\d+"),
+    "lakelog": re.compile(rf"{CLOCK_PREFIX}[0-9a-f]+"),
 }
 _TEMPORARY: Final = re.compile(r"\..+\.tmp")
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")

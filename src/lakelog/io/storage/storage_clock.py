@@ -15,7 +15,7 @@ from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
 
-_PREFIX: Final = "clock-"
+CLOCK_PREFIX: Final = "clock-"
 _LEFT_MS: Final = 3_600_000
 """Age from which a file of a process that died is deleted."""
 _TRUSTED_S: Final = 60.0
@@ -55,11 +55,11 @@ def storage_now_ms(io: FileIO, root: str) -> int:
 
     Costs three requests, so the caller asks its own clock first whether anything is due. Raises Unavailable.
     """
-    directory, name = f"{root}/lakelog", f"{_PREFIX}{new_attempt()}"
+    directory, name = f"{root}/lakelog", f"{CLOCK_PREFIX}{new_attempt()}"
     path = f"{directory}/{name}"
     try:
         io.write_hint(path, b"")
-        found = {status.name: status for status in io.list(directory) if status.name.startswith(_PREFIX)}
+        found = {status.name: status for status in io.list(directory) if status.name.startswith(CLOCK_PREFIX)}
     finally:
         with suppress(LakelogError):
             io.delete(path)
