@@ -29,6 +29,7 @@ from lakelog.table.read.base import TableScan
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
+FOLDERS = {".ci", "benchmarks", "deploy", "docs", "examples", "rfcs", "scripts", "src", "tests"}
 PARTS = {"checks", "engines", "formats", "kinds", "locks"}
 """Names of the folders in which every file has an interchangeable part."""
 SHARED_MODULES = {
@@ -78,6 +79,12 @@ def registries(modules: dict[str, ModuleType]) -> Iterator[tuple[str, Registry[A
 
 
 @pytest.mark.filterwarnings("default")
+def test_a_test_leaves_nothing_in_the_repository() -> None:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    folders = {name.partition("/")[0] for name in listing.split("\0") if "/" in name}
+    assert folders <= FOLDERS, "a stray folder, or a new one for FOLDERS"
+
+
 def test_a_file_has_at_most_500_lines() -> None:
     lines = {str(path.relative_to(ROOT)): len(path.read_bytes().splitlines()) for path in python_files()}
     warn_beyond(400, "lines", lines)
