@@ -17,7 +17,7 @@ _RATIO: Final = 64
 _LENGTH, _DICTIONARY, _DICTIONARY_V2 = 2, 1, 3
 _TEXTS: Final = (7, 8, 16, 17)
 _LISTS: Final = (10, 11)
-_STRUCT: Final = 12
+_STRUCT, _LAST_TYPE = 12, 20
 _WIDE: Final = 16
 _MOST_DEPTH: Final = 64
 _CHECKED_BYTES: Final = 64 << 10
@@ -61,7 +61,8 @@ class _StripeCosts:
     def __init__(self, footer: OrcFooter, stripe: Stripe) -> None:
         self._footer, self._stripe = footer, stripe
         streams, self._encodings = footer.streams(stripe)
-        self._lengths: dict[int, Stream] = {one.column: one for one in streams if one.kind == _LENGTH}
+        # the first one of a column counts, as for Arrow's reader
+        self._lengths: dict[int, Stream] = {one.column: one for one in reversed(streams) if one.kind == _LENGTH}
         self._dictionaries = 0.0
 
     def rows(self, columns: Sequence[int]) -> int:
@@ -83,6 +84,10 @@ class _StripeCosts:
             raise Corrupt(f"it has no type of the number {column}, or types too deep")
         kind = self._footer.types[column]
         encoding, size = self._encodings[column] if column < len(self._encodings) else (0, 0)
+        if encoding > _DICTIONARY_V2 or kind.kind > _LAST_TYPE:
+            raise Corrupt(
+                f"column {column} has the encoding {encoding} and the type {kind.kind}, which no reader knows"
+            )
         if kind.kind in _TEXTS and encoding in (_DICTIONARY, _DICTIONARY_V2):
             entries = self._of(column, encoding, size)
             self._dictionaries += entries.total + 8 * size
@@ -142,11 +147,28 @@ def _runs(data: bytes) -> Iterator[tuple[int, int]]:
         else:
             base, at = varint(data, at + 2)
             coded, at = varint(data, at)
-            step = max(0, coded >> 1 ^ -(coded & 1))
+            step = coded >> 1 ^ -(coded & 1)
             bits = _WIDTHS[code] if code else 0
             more = max(0, count - 2)
-            yield count, base + step + more * ((1 << bits) - 1 if bits else step)
-            at += (more * bits + 7) // 8
+            size = (more * bits + 7) // 8
+            if step < 0 and count > 1:
+                _check_end(base + step + (-_sum(data[at : at + size], bits, more) if bits else more * step))
+            yield count, base + (step + more * ((1 << bits) - 1 if bits else step) if step >= 0 else 0)
+            at += size
+
+
+def _check_end(length: int) -> None:
+    """Lengths that decrease end at 0 at least: readers take a negative one for more than 2⁶³."""
+    if length < 0:
+        raise Corrupt(f"a length in it is {length}")
+
+
+def _sum(packed: bytes, bits: int, count: int) -> int:
+    """The sum of ``count`` numbers of a number of bits each. Raises IndexError."""
+    if 8 * len(packed) < bits * count:
+        raise IndexError
+    number = int.from_bytes(packed, "big") >> (8 * len(packed) - bits * count)
+    return sum(number >> bits * at & (1 << bits) - 1 for at in range(count))
 
 
 def _old_runs(data: bytes) -> Iterator[tuple[int, int]]:
@@ -157,6 +179,7 @@ def _old_runs(data: bytes) -> Iterator[tuple[int, int]]:
         if head < 128:
             step = int.from_bytes(data[at + 1 : at + 2], "big", signed=True)
             base, at = varint(data, at + 2)
+            _check_end(base + step * (head + 2))
             yield head + 3, max(base, base + step * (head + 2))
             continue
         at += 1
