@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 import threading
 import uuid
 from pathlib import Path
@@ -69,6 +70,12 @@ def java_found() -> str | None:
 def can_start_spark() -> bool:
     """Returns whether this machine has a PySpark that lakelog was tested with, and a Java to run it on."""
     return java_found() is not None and _has_tested_pyspark()
+
+
+def has_spark_session() -> bool:
+    """Returns whether a Spark session runs in this process, or waits for it as in a job of ``spark-submit``."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return "PYSPARK_GATEWAY_PORT" in os.environ or getattr(context, "_active_spark_context", None) is not None
 
 
 def _has_tested_pyspark() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.options.notebook import rows_html
 from lakelog.options.secrets import without_password
 from lakelog.options.table import Missing
-from lakelog.sql.parse import Session
+from lakelog.sql.parse import Session, parse_script
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.cuts.reading import newest_cut
 from lakelog.table.health.health import TableHealth, unreadable_health
@@ -75,21 +76,24 @@ class Lake(LakeDefinitions, LakeCopies):
     def run(self, text: str) -> list[Any]:
         """Runs a script; one result per statement.
 
-        A result is a DataFrame (queries; a streaming DataFrame with a log hint), a pyarrow Table (SHOW, DESCRIBE), a
-        StreamingQuery (INSERT from a stream) or None. Raises UnsupportedStatement with the position in the text, and
-        the errors of each statement.
+        A result is the rows of a query as in ``sql`` (a streaming DataFrame with a log hint), a pyarrow Table (SHOW,
+        DESCRIBE), a StreamingQuery (INSERT from a stream) or None. Raises UnsupportedStatement with the position in the
+        text, and the errors of each statement.
         """
-        return self._session.run(text)
+        return [self._engine.statement(partial(s.run, self._session)) for s in parse_script(text)]
 
     def sql(self, text: str, engine: EngineName | None = None) -> Result:
         """Runs a script and returns the last statement's result, with the methods of ``Result`` (``show``, …)
 
         A query on Spark returns its DataFrame, with these methods added to the object. Other statements return their
-        rows, which have all attributes of a pyarrow Table. An INSERT from a stream returns Spark's StreamingQuery.
+        rows, which have all attributes of a pyarrow Table. If this process could start Spark, the rows of a query also
+        have the methods of its DataFrame: such a method starts Spark, which runs the query again. An INSERT from a
+        stream returns Spark's StreamingQuery.
 
         ``engine`` is ``local`` for statements that run in this process, also beside Spark, or ``spark``. By default it
-        is Spark if this lake has a session or can start one. EXPLAIN says which engine runs a query, and why. Raises
-        UnsupportedFeature for a statement that ``local`` cannot run, and the errors of ``run``.
+        is Spark if a session runs. Without one it is this process for what it can run, until the files or the result
+        are larger than ``sql.local-size``, and Spark for the rest. EXPLAIN says which engine runs a query, and why.
+        Raises UnsupportedFeature for a statement that ``local`` cannot run, and the errors of ``run``.
         """
         with self._engine.wanting(engine):
             results = self.run(text)

@@ -6,15 +6,22 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import tzinfo
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
+
+import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
+from lakelog.catalog.names import FIRST
 from lakelog.errors import InvalidRequest, NotFound, NotInstalled, UnsupportedFeature, UnsupportedStatement
-from lakelog.io.machine import can_start_spark
+from lakelog.io.machine import can_start_spark, has_spark_session
 from lakelog.io.metrics import METER
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.output.result import TableResult, with_methods
 from lakelog.options.boundary import STATEMENT
+from lakelog.options.catalog import SQL_LOCAL_SIZE
+from lakelog.options.option import Options
 from lakelog.options.registry import Registry
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.row_changes import RowChange
@@ -22,10 +29,12 @@ from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.local.engine import LocalEngine
 from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
+from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
+from lakelog.table.write.table_writer import table_of
 
 _LOG: Final = logging.getLogger("lakelog.engine")
 
@@ -39,6 +48,13 @@ ENGINES: Registry[Engine] = Registry(
         "guarded": "lakelog.spark.guard.guarded_engine:GuardedEngine",
     },
 )
+
+
+T = TypeVar("T")
+
+
+class _Restart(BaseException):
+    """A part of a statement has started Spark, where all of it runs again. No error, so that no handler takes it."""
 
 
 def _forwarded(name: str, is_step: bool = False) -> Any:
@@ -84,9 +100,12 @@ class LazyEngine:
         self._arguments = (tables, catalog, spark, settings)
         self._kind, self._more = kind, more
         self._owned = spark is None
-        self._local = LocalEngine(tables, self._zone_name)
+        self._local = LocalEngine(tables, self._zone_name, self._most_here)
+        self._local_size = Options(tables.configs[FIRST].catalog).need(SQL_LOCAL_SIZE)
         self._engine: Any = None
         self._wanted: ContextVar[EngineName | None] = ContextVar("wanted", default=None)
+        self._why: ContextVar[str | None] = ContextVar("why", default=None)
+        """Why the running statement needs Spark, "" before it does; None outside of ``statement``."""
 
     @contextmanager
     def wanting(self, engine: EngineName | None) -> Iterator[None]:
@@ -108,13 +127,40 @@ class LazyEngine:
 
     @property
     def local(self) -> LocalEngine | None:
-        """The engine of this process, where there is no Spark: neither a session, nor PySpark and Java."""
-        wanted = self._wanted.get()
-        if wanted is not None:
-            return self._local if wanted == "local" else None
-        if self._engine is not None or not self._owned or self._kind != "spark" or can_start_spark():
-            return None
-        return self._local
+        """The engine of this process, if statements run here as far as it can."""
+        return None if self._why_spark() else self._local
+
+    def _why_spark(self) -> str:
+        """Why Spark runs statements now; "" if this process runs those that it can."""
+        settings = self._arguments[3]
+        if self._wanted.get() is not None:
+            return "engine = 'spark'" if self._wanted.get() == "spark" else ""
+        if self._engine is not None or not self._owned or self._kind != "spark":
+            return self._why.get() or "the lake has a session"
+        if not can_start_spark():
+            return ""
+        if has_spark_session():
+            return "this process has a session"
+        changing = next((key for key in settings if key.startswith("spark.sql.") and key != SESSION_ZONE), None)
+        if changing is not None:
+            return f"'{changing}' is set, which may change values"
+        return "" if self._local_size else f"'{SQL_LOCAL_SIZE.key}' is 0"
+
+    def _most_here(self) -> int | None:
+        """Bytes of files and results above which Spark takes over; None if it cannot."""
+        return None if self._wanted.get() == "local" or not can_start_spark() else int(self._local_size)
+
+    def statement(self, run: Callable[[], T]) -> T:
+        """Runs a statement; on Spark from its beginning if a part of it has started Spark."""
+        token = self._why.set("")
+        try:
+            try:
+                return run()
+            except _Restart as why:
+                self._why.set(str(why))
+            return run()
+        finally:
+            self._why.reset(token)
 
     def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts | None:
         """Changes rows in this process if Spark is not running; None if it did not."""
@@ -127,7 +173,7 @@ class LazyEngine:
         return None
 
     def start_for(self, why: NeedsSpark) -> None:
-        """Starts Spark for a part of a statement.
+        """Starts Spark for a part of a statement, and restarts the statement.
 
         Without Spark raises NotInstalled, which names the part, or UnsupportedStatement for a fault; UnsupportedFeature
         if the statement is for this process.
@@ -146,10 +192,21 @@ class LazyEngine:
                 message.removeprefix("this") if message.startswith("this needs Spark") else f" needs Spark: {message}"
             )
             raise NotInstalled(what + rest) from None
+        if self._why.get() is not None:
+            raise _Restart(f"{str(why) or 'the statement'} needs it")
+
+    def run_query(self, plan: QueryPlan) -> Any:
+        """The DataFrame of a query. The rows of one that this process ran become it when a method of it is called."""
+        result = self._run_query(replace(plan, why_spark=self._why_spark()))
+        if isinstance(result, pa.Table) and self._most_here() is not None:
+            return TableResult(result, lambda: with_methods(self.started.run_query(plan)))
+        return result
 
     def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
-        """Names of frames and Arrow rows for the duration of a block."""
-        named: AbstractContextManager[dict[str, str]] = (self.local or self.started).named(frames)
+        """Names of DataFrames and Arrow tables for the duration of a block."""
+        is_here = all(isinstance(rows, pa.Table) for rows in frames.values())
+        engine = self.local if is_here else None
+        named: AbstractContextManager[dict[str, str]] = (engine or self.started).named(frames)
         return named
 
     @property
@@ -184,7 +241,7 @@ class LazyEngine:
             return False
         return bool(self.started.is_spark_relation(name))
 
-    run_query = _forwarded("run_query", is_step=True)
+    _run_query = _forwarded("run_query", is_step=True)
     batches = _forwarded("batches")
     insert = _forwarded("insert", is_step=True)
     columns_of = _forwarded("columns_of")
@@ -239,10 +296,18 @@ class LakeStatements:
 
     def run(self, text: str, **frames: Any) -> list[Any]:
         """Runs a statement with ``{name}`` as a reference to one of the frames."""
-        with self._engine.named(frames) as views:
-            for name, view in views.items():
-                text = text.replace(f"{{{name}}}", view)
-            return self._session.run(text)
+        rows = {
+            name: frame if hasattr(type(frame), "isStreaming") else table_of(frame) for name, frame in frames.items()
+        }
+
+        def run() -> list[Any]:
+            with self._engine.named(rows) as views:
+                named = text
+                for name, view in views.items():
+                    named = named.replace(f"{{{name}}}", view)
+                return self._session.run(named)
+
+        return self._engine.statement(run)
 
     def name_of(self, identifier: Identifier) -> str:
         """A table's name in these statements, with its catalog if the name is ambiguous without it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakelog.options.option import Declared, Option, options_in
+from lakelog.options.option import Declared, MemorySize, Option, options_in
 from lakelog.options.parts import CATALOGS
 
 CATALOG_TYPE: Final = Option(
@@ -68,10 +68,18 @@ CATALOG_LOG_SERVERS: Final = Option(
     "`lakelog sql` are not limited.",
     scope=("lake",),
 )
+SQL_LOCAL_SIZE: Final = Option(
+    "sql.local-size",
+    MemorySize,
+    MemorySize(512 << 20),
+    "Maximum size of the data files that a statement reads, or of its result, for a lake that runs it in its own "
+    "process although it could start Spark. 0: never. Without Spark there is no limit. Of the first catalog.",
+    scope=("lake",),
+)
 PARTS_PREFIX: Final = "fields."
 """Prefix of the options that a catalog of another package has of its own."""
 
-FOR_CALLERS: Final = (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key, CATALOG_LOG_SERVERS.key)
+FOR_CALLERS: Final = (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key, CATALOG_LOG_SERVERS.key, SQL_LOCAL_SIZE.key)
 """Options that are read before a catalog is opened, or by what guards it; no kind of catalog knows them."""
 
 CATALOG_OPTIONS: Final = Declared(options_in(globals()), [PARTS_PREFIX])

@@ -15,7 +15,7 @@ from lakelog.cli.console.output import PRINTERS, RowPrinter, format_option, limi
 from lakelog.cli.console.process import Process, remark
 from lakelog.errors import InvalidRequest
 from lakelog.io.clock import monotonic_s
-from lakelog.lake.output.result import arrow_of
+from lakelog.lake.output.result import TableResult, arrow_of
 from lakelog.options.registry import Registry
 
 _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(
@@ -78,6 +78,8 @@ def _script(statements: str | None, file: TextIO | None) -> str:
 
 def _print(printer: RowPrinter, result: Any, format_name: str, limit: int | None, seconds: float | None) -> None:
     """Prints an Arrow table, a DataFrame or, until its stop, a streaming DataFrame."""
+    if isinstance(result, TableResult):
+        result = result.to_arrow()
     if not isinstance(result, pa.Table) and result.isStreaming:
         _print_stream(printer, _STREAMS.create("rows", result, seconds, limit), limit)
         return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import polars as pl
@@ -24,6 +24,8 @@ _SHOWN: Final = 20
 """Rows that ``show`` and a notebook display, as Spark does."""
 _WIDTH: Final = 20
 """Characters after which ``show`` cuts a value, as Spark does."""
+SHARED_NAMES: Final = frozenset({"columns", "drop", "filter", "join", "schema", "select"})
+"""Attributes of a DataFrame that a pyarrow Table has with another meaning, and ``TableResult`` does not define."""
 
 
 class Row(tuple[Any, ...]):
@@ -63,7 +65,7 @@ class Row(tuple[Any, ...]):
 class Result(Protocol):
     """The rows of a statement: a Spark DataFrame for a query on Spark, a ``TableResult`` for any other.
 
-    These methods exist on both. Anything else is a method of the DataFrame or of a pyarrow Table.
+    These methods exist on both. Anything else is a method of the DataFrame where there is Spark, or of a pyarrow Table.
     """
 
     def show(self, n: int = _SHOWN, truncate: bool | int = True) -> None:
@@ -95,10 +97,14 @@ class Result(Protocol):
 
 
 class TableResult(Public):
-    """The rows of a statement in this process, with all attributes of their pyarrow Table."""
+    """The rows of a statement in this process, with all attributes of their pyarrow Table.
 
-    def __init__(self, rows: pa.Table) -> None:
+    ``frame`` returns the query's DataFrame. With it, attributes that a DataFrame has are those of the DataFrame.
+    """
+
+    def __init__(self, rows: pa.Table, frame: Callable[[], Any] | None = None) -> None:
         self._rows = rows
+        self._frame = None if frame is None else cache(frame)
 
     def show(self, n: int = _SHOWN, truncate: bool | int = True) -> None:
         """Prints the first ``n`` rows, as Spark's ``show`` does; nothing for a statement without columns."""
@@ -151,10 +157,18 @@ class TableResult(Public):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        has_rows = hasattr(self._rows, name)
+        if self._frame is not None and (name in SHARED_NAMES or not has_rows):
+            return getattr(self._frame(), name)
+        if not has_rows:
+            raise AttributeError(
+                f"the rows of this statement have no '{name}': they have the methods of Result and of a pyarrow Table. "
+                "Methods of a DataFrame need Spark: pip install 'lakelog[spark]', or lake.sql(text, engine='spark')"
+            )
         return getattr(self._rows, name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._rows[key]
+        return (self._rows if self._frame is None else self._frame())[key]
 
     def __len__(self) -> int:
         return int(self._rows.num_rows)
@@ -202,6 +216,8 @@ def with_methods(result: Any) -> Any:
 
     A Spark DataFrame is returned too, with the missing methods as attributes.
     """
+    if isinstance(result, TableResult):
+        return result
     if result is None or isinstance(result, pa.Table):
         return TableResult(pa.table({}) if result is None else result)
     if not hasattr(type(result), "toPandas"):

@@ -129,7 +129,7 @@ class SparkEngine:
             # each micro-batch reads the current tables
             frame = self._run_query(plan, is_live=True)
         is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
-        return with_reports(self.spark, frame, self._reports(plan), plan.write) if is_explain else frame
+        return with_reports(self.spark, frame, self._reports(plan), plan) if is_explain else frame
 
     def batches(self, plan: QueryPlan) -> Iterator[pa.RecordBatch]:
         """The rows of a query as Arrow batches. Raises InvalidRequest with Spark's reason."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
@@ -26,7 +25,7 @@ from lakelog.sql.runtime.query_plan import Source
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct, is_time
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.write.table_writer import batches_of
+from lakelog.table.write.table_writer import table_of
 
 _WORD: Final = re.compile(r"\w+")
 _CREATED_VIEW: Final = re.compile(
@@ -34,14 +33,6 @@ _CREATED_VIEW: Final = re.compile(
     r"(?:\w+\s*\.\s*)?`?(\w+)",
     re.IGNORECASE,
 )
-
-
-def arrow_rows(rows: Any) -> pa.Table:
-    """Rows of this process as one Arrow table. Raises InvalidRequest for an object without columns."""
-    found = batches_of(rows)
-    if isinstance(found, pa.RecordBatchReader):
-        return found.read_all()
-    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches(found)
 
 
 def align_columns(
@@ -112,7 +103,7 @@ def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict
     views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
     shared = {name for name, given in frames.items() if _is_of_another_session(spark, given)}
     for name, given in frames.items():
-        frame = given if isinstance(given, DataFrame) else frame_of(spark, arrow_rows(given))
+        frame = given if isinstance(given, DataFrame) else frame_of(spark, table_of(given))
         if name in shared:  # such as a batch of foreachBatch
             frame.createGlobalTempView(views[name])
         else:

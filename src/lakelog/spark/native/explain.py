@@ -13,7 +13,7 @@ from lakelog.io import scheme_of
 from lakelog.io.quantities import format_bytes
 from lakelog.paimon.rows.display import partition_path
 from lakelog.sql.query.predicate_parser import filtered
-from lakelog.sql.runtime.query_plan import Source
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import UnionScan
@@ -21,14 +21,13 @@ from lakelog.table.read.union_scan import UnionScan
 _MOST_SPLITS: Final = 20
 
 
-def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str], write: str | None) -> DataFrame:
-    """The result of EXPLAIN, with lakelog's work on top of Spark's plan: the write of the rows, if any, and reads."""
-    if not reports and write is None:
-        return plans
+def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str], plan: QueryPlan) -> DataFrame:
+    """The result of EXPLAIN, with lakelog's work on top of Spark's plan: the write of the rows, the engine, reads."""
     found = "\n".join(str(row[0]) for row in plans.collect())
-    writes = [] if write is None else ["== Write ==", write, ""]
+    writes = [] if plan.write is None else ["== Write ==", plan.write, ""]
+    engine = ["== Engine ==", f"Spark: {plan.why_spark}", ""] if plan.why_spark else []
     tables = ["== Tables ==", *reports, ""] if reports else []
-    return spark.createDataFrame([("\n".join([*writes, *tables, found]),)], plans.schema)
+    return spark.createDataFrame([("\n".join([*writes, *engine, *tables, found]),)], plans.schema)
 
 
 def report(

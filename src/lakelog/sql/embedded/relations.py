@@ -95,9 +95,18 @@ def relation_of(source: Source, table: DynamicTable) -> Relation:
     if type(scan) is Scan and scan.max_rows is None and scan.residual is None:
         parts = _of_splits(relation, scan, scan.plan())
     else:
+        relation.size = _size_of(scan)
         parts = [_streamed(relation, scan.schema, scan.to_batches)]
     relation.select = " UNION ALL ".join(parts)
     return relation
+
+
+def _size_of(scan: TableScan) -> int:
+    """Bytes of the data files of a read that has no splits of files alone; 0 if it needs few of them, or has none."""
+    if not isinstance(scan, Scan) or scan.max_rows is not None:
+        return 0
+    files = Scan(scan.table, filter=scan.filter, snapshot=scan.snapshot)
+    return sum(split.file_size for split in files.plan())
 
 
 def _explained(source: Source, scan: TableScan) -> str:
@@ -176,19 +185,24 @@ def _type_of(column: DataField) -> str:
 def _counted(source: Source, scan: TableScan) -> Relation:
     """The number of rows for each value of partition columns, from metadata where no merge decides it."""
     keys = list(source.columns or ())
+    fields = tuple(scan.row_schema.field(key) for key in keys)
+    schema = pa.schema([*arrow_schema(fields), _COUNTS])
+    splits = scan.plan()
+    relation = Relation(source.view, fields, "", is_counted=True, explained=f"{source.table}: row counts from metadata")
+    relation.size = sum(split.file_size for split in splits if split.exact_rows is None)
+    relation.select = _streamed(relation, schema, lambda: iter([_counts(scan, keys, splits, schema)]))
+    relation.select = relation.select.replace("SELECT ", f"SELECT {quoted(COUNTED)}{', ' if keys else ''} ", 1)
+    return relation
+
+
+def _counts(scan: TableScan, keys: Sequence[str], splits: Sequence[Split], schema: pa.Schema) -> pa.RecordBatch:
     counts: Counter[bytes] = Counter()
     narrow = scan.select(keys or (scan.row_schema.primary_keys or scan.row_schema.field_names)[:1])
-    for split in scan.plan():
+    for split in splits:
         rows = split.exact_rows
         counts[split.partition] += sum(len(b) for b in narrow.read(split)) if rows is None else rows
     counts = +counts
-    fields = tuple(scan.row_schema.field(key) for key in keys)
-    schema = pa.schema([*arrow_schema(fields), _COUNTS])
     at = [scan.row_schema.partition_keys.index(key) for key in keys]
     values = [decode_partition(partition, scan.row_schema) for partition in counts] if keys else []
     columns = [pa.array([row[place] for row in values], schema.field(n).type) for n, place in enumerate(at)]
-    rows = pa.RecordBatch.from_arrays([*columns, pa.array(list(counts.values()), pa.int64())], schema=schema)
-    relation = Relation(source.view, fields, "", is_counted=True, explained=f"{source.table}: row counts from metadata")
-    relation.select = _streamed(relation, schema, lambda: iter([rows]))
-    relation.select = relation.select.replace("SELECT ", f"SELECT {quoted(COUNTED)}{', ' if keys else ''} ", 1)
-    return relation
+    return pa.RecordBatch.from_arrays([*columns, pa.array(list(counts.values()), pa.int64())], schema=schema)

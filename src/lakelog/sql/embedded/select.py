@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import sqlglot
@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from lakelog.errors import InvalidRequest
+from lakelog.options.catalog import SQL_LOCAL_SIZE
 from lakelog.paimon.types.arrow import type_from_arrow
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.embedded.database import EmbeddedDatabase
@@ -26,6 +27,9 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import point_at
 from lakelog.state.embedded_sql import INTERRUPTED, duckdb_module, quoted
 from lakelog.state.spark_functions import NEEDS_SPARK
+
+_BATCH_ROWS: Final = 65_536
+"""Rows of a batch of a result whose size is limited."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +67,24 @@ class LocalSelect:
         """The engine and why, what it reads, and DuckDB's plan."""
         reads = [f"  {relation.explained}" for relation in self.relations]
         plan = self._run(database, f"EXPLAIN {self.text}").column(1)[0].as_py()
-        why = "DuckDB in this process: each part of the query has Spark's values and types there"
+        why = "DuckDB in this process: each part of the query has Spark's values and types there, and its files have "
+        why += f"{self.size:,} bytes"
         return "\n".join(["== Engine ==", why, "", "== Reads ==", *reads, "", "== DuckDB ==", plan])
 
-    def rows(self, database: EmbeddedDatabase) -> pa.Table:
+    def rows(self, database: EmbeddedDatabase, most: int | None = None) -> pa.Table:
         """The rows, with Spark's types.
 
-        Raises InvalidRequest for an error of a value, NeedsSpark for a value that only Spark computes, and the errors
-        of the reads.
+        Raises InvalidRequest for an error of a value, NeedsSpark for a value that only Spark computes and for a result
+        of more than ``most`` bytes, and the errors of the reads.
         """
         try:
-            answer = self._run(database, self.text)
-        except InvalidRequest:
-            answer = self._run(
-                database, text_of(translated(self.tree, self.types)[0])
-            )  # a decimal may have been too long
+            answer = self._run(database, self.text, most)
+        except InvalidRequest:  # a decimal may have been too long
+            answer = self._run(database, text_of(translated(self.tree, self.types)[0]), most)
         columns = [_typed(column, kind) for column, kind in zip(answer.columns, self.kinds, strict=True)]
         return pa.Table.from_arrays(columns, names=list(self.names))
 
-    def _run(self, database: EmbeddedDatabase, text: str) -> pa.Table:
+    def _run(self, database: EmbeddedDatabase, text: str, most: int | None = None) -> pa.Table:
         streams = {name: stream for relation in self.relations for name, stream in relation.streams.items()}
         directories = {relation.directory for relation in self.relations if relation.directory}
         with contextlib.closing(database.cursor(directories)) as db:
@@ -89,7 +92,13 @@ class LocalSelect:
                 db.register(name, stream)
             for relation in self.relations:
                 db.execute(f"CREATE TEMP VIEW {quoted(relation.name)} AS {relation.select}")
-            return _fetched(db, text, list(streams.values()))
+            return _fetched(db, text, list(streams.values()), most)
+
+
+def check_size(size: int, most: int) -> None:
+    """Raises NeedsSpark for data files of more than ``most`` bytes."""
+    if size > most:
+        raise NeedsSpark(f"a read of {size:,} bytes, more than '{SQL_LOCAL_SIZE.key}' = {most:,},")
 
 
 def local_select(plan: QueryPlan, tables: Tables) -> LocalSelect:
@@ -172,9 +181,10 @@ def _resolved(tree: exp.Query, kinds: Relations) -> exp.Query:
     return answer
 
 
-def _fetched(db: Any, text: str, streams: Sequence[RowStream]) -> pa.Table:
+def _fetched(db: Any, text: str, streams: Sequence[RowStream], most: int | None) -> pa.Table:
     try:
-        rows: pa.Table = db.sql(text).to_arrow_table()
+        result = db.sql(text)
+        rows: pa.Table = result.to_arrow_table() if most is None else _fetched_at_most(result, most)
         return rows
     except RuntimeError as stopped:
         _raise_read_error(streams)
@@ -187,6 +197,17 @@ def _fetched(db: Any, text: str, streams: Sequence[RowStream]) -> pa.Table:
         if NEEDS_SPARK in said:
             raise NeedsSpark(said.partition(NEEDS_SPARK)[2]) from failed
         raise InvalidRequest(f"the query failed: {said}") from failed
+
+
+def _fetched_at_most(result: Any, most: int) -> pa.Table:
+    """The rows of a result of DuckDB. Raises NeedsSpark as soon as they have more than ``most`` bytes."""
+    reader, batches, size = result.to_arrow_reader(_BATCH_ROWS), [], 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > most:
+            raise NeedsSpark(f"a result of more than '{SQL_LOCAL_SIZE.key}' = {most:,} bytes")
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def _raise_read_error(streams: Sequence[RowStream]) -> None:

@@ -6,6 +6,7 @@ Spark. Rows pass as Arrow batches; a MERGE holds its source and the rows that ma
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from lakelog.paimon.types.types import DataField, DataType
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import DELETE, RowChange, RowsWhere
 from lakelog.sql.embedded.database import EmbeddedDatabase
-from lakelog.sql.embedded.select import local_select
+from lakelog.sql.embedded.select import check_size, local_select
 from lakelog.sql.embedded.stored import stored
 from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.local.expressions import column_of, condition_of, literal_of, parsed, values_of
@@ -43,7 +44,7 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
 from lakelog.table.write.replaced_rows import files_alone
-from lakelog.table.write.table_writer import TableWriter, batches_of
+from lakelog.table.write.table_writer import TableWriter
 
 _EXPLAIN: Final = re.compile(r"^\s*explain\s+((extended|formatted|codegen|cost)\s+)?", re.IGNORECASE)
 _KEYS_IN_FILTER = 10_000
@@ -53,20 +54,16 @@ _KEYS_IN_FILTER = 10_000
 class LocalEngine:
     """The part of ``Engine`` that needs no Spark; a missing method means that Spark runs it."""
 
-    def __init__(self, tables: Tables, zone: Callable[[], str | None]) -> None:
-        self._tables, self._database = tables, EmbeddedDatabase(zone)
+    def __init__(self, tables: Tables, zone: Callable[[], str | None], most: Callable[[], int | None]) -> None:
+        """``most`` returns the bytes of files and results that Spark takes over, None without a limit."""
+        self._tables, self._database, self._most = tables, EmbeddedDatabase(zone), most
         self._frames: dict[str, pa.Table] = {}
 
     @contextmanager
-    def named(self, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Names of Arrow rows for the duration of a block. Raises NeedsSpark for other frames, InvalidRequest."""
+    def named(self, frames: Mapping[str, pa.Table]) -> Iterator[dict[str, str]]:
+        """Names of Arrow rows for the duration of a block."""
         names = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
-        for name, rows in frames.items():
-            if hasattr(type(rows), "isStreaming"):
-                raise NeedsSpark("a DataFrame")
-            found = batches_of(rows)
-            read = found if isinstance(found, pa.RecordBatchReader) else None
-            self._frames[names[name]] = read.read_all() if read else pa.Table.from_batches(found, rows.schema)
+        self._frames |= {names[name]: rows for name, rows in frames.items()}
         try:
             yield names
         finally:
@@ -90,13 +87,16 @@ class LocalEngine:
 
     def run_query(self, plan: QueryPlan) -> pa.Table:
         """The rows of a query. Raises NeedsSpark, NotInstalled without DuckDB, and the errors of the query."""
-        text = _EXPLAIN.sub("", plan.text)
-        if text != plan.text:
-            explained = local_select(replace(plan, text=text), self._tables).explained(self._database)
-            return pa.table(
-                {"plan": [explained if plan.write is None else f"== Write ==\n{plan.write}\n\n{explained}"]}
-            )
-        return local_select(plan, self._tables).rows(self._database)
+        text, most = _EXPLAIN.sub("", plan.text), self._most()
+        if most is not None and importlib.util.find_spec("duckdb") is None:
+            raise NeedsSpark("a query without DuckDB (pip install 'lakelog[sql]')")
+        query = local_select(replace(plan, text=text), self._tables)
+        if most is not None:
+            check_size(query.size, most)
+        if text == plan.text:
+            return query.rows(self._database, most)
+        explained = query.explained(self._database)
+        return pa.table({"plan": [explained if plan.write is None else f"== Write ==\n{plan.write}\n\n{explained}"]})
 
     def insert(
         self,
@@ -136,6 +136,7 @@ class LocalEngine:
         if isinstance(change, RowsWhere):
             condition = condition_of(change.clause.condition, target.schema, change.target.alias)
             values = values_of(change.clause.values, target.schema, change.target.alias)
+            self._check_size(Scan(target.all_rows, filter=condition))
             if fixed := set(values) & {*change.target.keys, *change.target.newer}:
                 raise NeedsSpark(f"UPDATE of the key column '{min(fixed)}'")
             if change.target.keys:
@@ -144,6 +145,12 @@ class LocalEngine:
         if isinstance(change, Merge) and change.target.keys and not change.extra:
             return _write(target, self._merged(target, change))
         raise NeedsSpark("MERGE into a table without a primary key, or with WHEN NOT MATCHED BY SOURCE")
+
+    def _check_size(self, scan: Scan) -> None:
+        """Raises NeedsSpark if the data files of a read are larger than this process may read."""
+        most = self._most()
+        if most is not None:
+            check_size(sum(split.file_size for split in scan.plan()), most)
 
     def _merged(self, target: DynamicTable, change: Merge) -> list[pa.Table]:
         """The changes of a MERGE whose condition is that all columns of the primary key are equal."""
@@ -164,7 +171,11 @@ class LocalEngine:
             raise NeedsSpark(
                 "MERGE of two rows with one key, or of NULL in a key"
             )  # which row of a key wins, and the error for NULL, are Spark's
-        found = _rows_of_keys(target, rows, keys)
+        scan = _scan_of_keys(target, rows, keys)
+        self._check_size(scan)
+        values = pc.unique(rows[keys[0]])
+        parts = [b.filter(pc.is_in(b.column(keys[0]), values)) for b in scan.to_batches()]
+        found = pa.Table.from_batches(parts, scan.schema)
         pairs = _numbered(found, keys, "_old").join(_numbered(rows, keys, "_new"), keys, join_type="inner")
         old, new = found.take(pairs["_old"]), rows.take(pairs["_new"])
         changes: list[pa.Table] = []
@@ -312,13 +323,11 @@ def _equal_keys(change: Merge, schema: TableSchema) -> set[str]:
     return found
 
 
-def _rows_of_keys(target: DynamicTable, rows: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows of the table with one of the values of the first key column."""
+def _scan_of_keys(target: DynamicTable, rows: pa.Table, keys: list[str]) -> Scan:
+    """The read of the files that may have one of the values of the first key column."""
     values = pc.unique(rows[keys[0]])
     few = len(values) <= _KEYS_IN_FILTER
-    scan = Scan(target.all_rows, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
-    parts = [b.filter(pc.is_in(b.column(keys[0]), values)) for b in scan.to_batches()]
-    return pa.Table.from_batches(parts, scan.schema)
+    return Scan(target.all_rows, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
 
 
 def _numbered(rows: pa.Table, keys: list[str], name: str) -> pa.Table:

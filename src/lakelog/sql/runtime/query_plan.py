@@ -68,7 +68,7 @@ class QueryPlan:
 
     ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``persistent``: the
     text creates an object that continues to use the views (CREATE VIEW). ``write`` is what EXPLAIN says of a
-    statement that writes the rows.
+    statement that writes the rows, and ``why_spark`` why Spark runs the query.
     """
 
     text: str
@@ -77,6 +77,7 @@ class QueryPlan:
     persistent: bool = False
     lookups: tuple[Lookup, ...] = ()
     write: str | None = None
+    why_spark: str = ""
 
     @property
     def reads_tables(self) -> bool:

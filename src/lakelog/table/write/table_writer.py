@@ -268,3 +268,11 @@ def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
         f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with "
         f"__arrow_c_stream__{lazy}"
     )
+
+
+def table_of(rows: Any) -> pa.Table:
+    """User rows as one Arrow table. Raises the errors of ``batches_of``."""
+    if isinstance(rows, pa.Table):
+        return rows
+    batches = batches_of(rows)
+    return batches.read_all() if isinstance(batches, pa.RecordBatchReader) else pa.Table.from_batches(batches)
