@@ -78,13 +78,13 @@ def registries(modules: dict[str, ModuleType]) -> Iterator[tuple[str, Registry[A
                 yield f"{module.__name__}.{name}", value
 
 
-@pytest.mark.filterwarnings("default")
 def test_a_test_leaves_nothing_in_the_repository() -> None:
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     folders = {name.partition("/")[0] for name in listing.split("\0") if "/" in name}
     assert folders <= FOLDERS, "a stray folder, or a new one for FOLDERS"
 
 
+@pytest.mark.filterwarnings("default")
 def test_a_file_has_at_most_500_lines() -> None:
     lines = {str(path.relative_to(ROOT)): len(path.read_bytes().splitlines()) for path in python_files()}
     warn_beyond(400, "lines", lines)
