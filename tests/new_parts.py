@@ -14,7 +14,7 @@ import pytest
 from lakelog.options.registry import installed_parts
 
 _PACKAGE = Path(__file__).parent / "other_package"
-MODULES = ("others_catalog", "others_merge", "others_log", "others_log_system", "others_sql")
+MODULES = ("others_catalog", "others_merge", "others_log", "others_log_system", "others_secrets", "others_sql")
 
 
 def install(directory: Path) -> None:

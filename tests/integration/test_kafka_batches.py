@@ -224,7 +224,7 @@ def secure(tmp_path_factory) -> Iterator[SecureKafka]:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
-def test_batches_go_through_tls_and_sasl(secure, mechanism) -> None:
+def test_batches_go_through_tls_and_sasl(secure, mechanism, monkeypatch) -> None:
     log = LogLocation("kafka", secure.secure, f"t-{uuid.uuid4()}", 1, properties=secure.properties(mechanism))
     log = SYSTEM.create(log)
     appender, reader = SYSTEM.appender(log), SYSTEM.reader(log)
@@ -236,6 +236,12 @@ def test_batches_go_through_tls_and_sasl(secure, mechanism) -> None:
     appender.flush()
     assert pending.offsets().to_pylist() == list(range(20_000))
     assert reader.read(0, 0, 20_000).column("value").to_pylist() == values
+    monkeypatch.setenv("BROKER", secure.PASSWORD)
+    by_reference = replace(log, properties={**log.properties, "sasl.password": "secret:env:BROKER"})
+    with pytest.raises(InvalidOption, match="LAKELOG_SECRETS"):
+        SYSTEM.reader(by_reference)
+    monkeypatch.setenv("LAKELOG_SECRETS", f"env:BROKER@{secure.secure}")
+    assert SYSTEM.reader(by_reference).read(0, 0, 20_000).column("value").to_pylist() == values
     wrong = replace(log, properties={**log.properties, "sasl.password": "wrong"})
     with pytest.raises(LakelogError) as refused:
         SYSTEM.appender(wrong)

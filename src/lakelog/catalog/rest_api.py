@@ -25,7 +25,9 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import pause
+from lakelog.io.secrets import secret_value
 from lakelog.options.catalog import CATALOG_TOKEN, CATALOG_URI
+from lakelog.options.secrets import is_reference
 
 _TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=60.0)
 _TRIES: Final = 4
@@ -70,7 +72,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class RestApi:
-    """One warehouse of one server. Picklable; ``token`` and ``headers`` are never printed.
+    """One warehouse of one server. Picklable; ``token``, which may be a reference, and ``headers`` are never
+    printed.
 
     The client verifies certificates (``SSL_CERT_FILE`` adds further ones) and follows no redirects, so that only the
     configured server receives the token. The client retries GET. It sends requests that change something once.
@@ -98,10 +101,8 @@ class RestApi:
             raise InvalidOption(
                 f"option '{CATALOG_URI.key}' has a user or a password: give the server's token as '{CATALOG_TOKEN.key}'"
             )
-        if not _TOKEN.fullmatch(token):
-            raise InvalidOption(
-                f"option '{CATALOG_TOKEN.key}' contains blanks or characters that are not allowed in a token"
-            )
+        if not is_reference(token):
+            _check_token(token)
         return RestApi(url.rstrip("/"), token)
 
     def of_warehouse(self, name: str) -> RestApi:
@@ -180,7 +181,9 @@ class RestApi:
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
+            token = secret_value(CATALOG_TOKEN.key, self.token)
+            _check_token(token)
+            headers["Authorization"] = f"Bearer {token}"
         answer = _pool().request(
             method,
             f"{address}?{urlencode(query)}" if query else address,
@@ -242,6 +245,13 @@ class RestApi:
         return CommitUnknown(
             f"outcome unknown: no valid response from the catalog server at {self.url} to {method} {'/'.join(path)}: "
             f"{why}; check before you try again"
+        )
+
+
+def _check_token(token: str) -> None:
+    if not _TOKEN.fullmatch(token):
+        raise InvalidOption(
+            f"option '{CATALOG_TOKEN.key}' contains blanks or characters that are not allowed in a token"
         )
 
 

@@ -63,6 +63,7 @@ _COMMANDS: Final = {
     ),
     "users": ("lakelog.cli.services.users:users", "Manage the users of the dashboard."),
     "call": ("lakelog.cli.maintenance.table:call", "Run a procedure on a table: tags, branches, rollback, cleaning …"),
+    "secrets": ("lakelog.cli.services.secrets:secrets", "Replace secrets in the options of tables by references."),
     "metrics": (
         "lakelog.cli.services.metrics:metrics",
         "Print the metrics of all tables for Prometheus, or serve them.",

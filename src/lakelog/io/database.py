@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DataError, IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from lakelog.errors import InvalidOption, InvalidRequest, Unavailable
+from lakelog.io.secrets import secret_value
 
 _ENGINES: dict[tuple[int, str, int], sa.Engine] = {}
 _LOCK = threading.Lock()
@@ -20,14 +21,15 @@ _LOCK = threading.Lock()
 def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.Engine:
     """The connection pool of a database; creates missing tables.
 
-    ``option`` is the key of the option with the URL, which may contain a password; ``wait_s`` is SQLite's lock timeout.
+    ``option`` is the key of the option with the URL, which may contain a password or be a reference to a secret.
+    ``wait_s`` is SQLite's lock timeout.
     Raises InvalidOption for a URL of no database, Unavailable.
     """
     key = (os.getpid(), url, id(tables))
     with _LOCK:
         if key not in _ENGINES:
             try:
-                parsed = sa.make_url(url)
+                parsed = sa.make_url(secret_value(option, url))
                 # SQLite waits for a lock until its timeout. The others wait without limit, and then read the result of
                 # the first transaction, independent of the server's default isolation level.
                 is_sqlite = parsed.get_backend_name() == "sqlite"

@@ -20,7 +20,7 @@ from lakelog.table.copies.restore import restore_new
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.maintenance.analyze import analyze
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import canonical_options
+from lakelog.table.model.log_options import canonical_options, check_no_plain_secrets
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.open import base_of, open_table, scan_of
 from lakelog.table.views.definition import ViewDefinition
@@ -82,7 +82,8 @@ class CatalogTables:
         return scan_of(self.open(identifier, options)).row_schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Creates a table and its log."""
+        """Creates a table and its log. Raises InvalidOption for a secret in plain text."""
+        check_no_plain_secrets(schema.options, schema.options)
         create_table(self._of(identifier.catalog), identifier, schema, if_not_exists)
 
     def restore(

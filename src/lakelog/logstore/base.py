@@ -33,7 +33,8 @@ class LogLocation:
 
     ``system`` names the log system, ``address`` is its server (a file path for the embedded log), ``topic``
     its name there, ``owner`` the id of its table ("": unknown), ``storage`` the storage of the table. ``properties``
-    are passed to the client as they are (never printed: they may hold secrets).
+    are those of the client (never printed: they may hold secrets, or references to them, which
+    ``logstore.credentials`` replaces).
     """
 
     system: str

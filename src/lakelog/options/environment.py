@@ -21,3 +21,6 @@ BARS: Final[Registry[Any]] = Registry("bars", {"terminal": "lakelog.cli.console.
 
 METRICS_DIR: Final = "LAKELOG_METRICS_DIR"
 """The directory in which processes of one machine pass their counts on."""
+
+SECRETS_OF_TABLES: Final = "LAKELOG_SECRETS"
+"""The secrets that references in the options of tables may name, each with the servers that may get it."""

@@ -12,7 +12,7 @@ from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
 from lakelog.options.option import Declared, Option, options_in
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
-from lakelog.options.secrets import HIDDEN, looks_secret, without_password
+from lakelog.options.secrets import HIDDEN, is_known_reference, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
 
 LOG_ENABLED: Final = Option(
@@ -314,6 +314,14 @@ COMMIT_INTERVAL: Final = Option(
     scope=("table", "write"),
 )
 
+PLAIN_SECRETS: Final = Option(
+    "log-store.allow-plaintext",
+    bool,
+    False,
+    "Whether an option of the log's client may be a password in plain text, which all who read the schema's file see. "
+    "Otherwise it is a reference such as secret:env:NAME.",
+)
+
 LOG_OPTIONS: Final = Declared(
     [*options_in(globals()), *options_in(vars(log_partitions)), *options_in(vars(debezium))],
     [PROPERTIES_PREFIX],
@@ -344,17 +352,27 @@ def names_log_server(key: str) -> bool:
     return key.startswith(PROPERTIES_PREFIX) and _SERVER_PROPERTY.search(key) is not None
 
 
-def shown_value(key: str, value: str) -> str:
-    """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
+def may_be_secret(key: str) -> bool:
+    """True if an option of a table may be a secret, or a reference to one.
 
-    Hides what may be a secret: properties of the log's client, keys of the storage (other engines store them in
-    tables), the URL of a catalog, and options with the name of a secret. Hides passwords in URLs in any option.
+    They are: properties of the log's client, keys of the storage (other engines store them in tables), the URL of a
+    catalog, and options with the name of a secret.
     """
     key = LOG_OPTIONS.canonical_key(key.removeprefix(TABLE_STORAGE))
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
     hidden |= any(option.secret and key in (option.key, *option.aliases) for option in CATALOG_OPTIONS.options)
-    return HIDDEN if hidden or looks_secret(key) else without_password(value)
+    return hidden or looks_secret(key)
+
+
+def shown_value(key: str, value: str) -> str:
+    """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
+
+    Hides what may be a secret, and passwords in URLs in any option. Shows the known form of a reference.
+    """
+    if may_be_secret(key):
+        return value if is_known_reference(value) else HIDDEN
+    return without_password(value)
 
 
 def parse_specific_offsets(text: str) -> dict[int, int]:

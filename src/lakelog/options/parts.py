@@ -79,6 +79,16 @@ INGESTS: Final[Registry[Any]] = Registry(
 )
 """Scheme of an address → the class that copies tables of such a database and follows their changes."""
 
+SECRETS: Final[Registry[Any]] = Registry(
+    "provider of secrets",
+    {
+        "env": "lakelog.io.secret_providers:from_environment",
+        "file": "lakelog.io.secret_providers:from_file",
+    },
+    group="lakelog.secrets",
+)
+"""Provider in ``secret:<provider>:<name>`` → function of the name that returns the secret, or raises InvalidOption."""
+
 LOCKS: Final[Registry[Any]] = Registry(
     "lock",
     {"file": "lakelog.io.locks.file:FileLock", "sql": "lakelog.io.locks.sql:SqlLock"},

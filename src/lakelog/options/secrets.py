@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lakelog.options.parts import SECRETS
+
 HIDDEN: Final = "******"
 """The text that is shown instead of a secret."""
+
+REFERENCE: Final = "secret:"
+"""Prefix of a reference to a secret: ``secret:<provider>:<name>``."""
 
 _SOUNDS_SECRET: Final = re.compile(
     r"(?i)secret|passw|passphrase|pwd|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key"
@@ -22,6 +27,17 @@ _PART: Final = re.compile(
 )
 """A part of a connection string, of JSON or of a fragment, what is between its name and its value, and the value."""
 _BEARER: Final = re.compile(r"(?i)(?<=\bbearer )\S+")
+
+
+def is_reference(value: str) -> bool:
+    """True for a reference to a secret, which may be stored."""
+    return value.startswith(REFERENCE)
+
+
+def is_known_reference(value: str) -> bool:
+    """True for a reference of a known provider, which may be shown: a password may begin with the prefix."""
+    kind, colon, name = value.removeprefix(REFERENCE).partition(":")
+    return is_reference(value) and bool(colon and name) and kind in SECRETS
 
 
 def looks_secret(key: str) -> bool:

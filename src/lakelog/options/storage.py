@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from lakelog.options.option import Declared, Option, options_in
@@ -99,9 +98,3 @@ def is_storage_option(key: str) -> bool:
 def is_storage_secret(key: str) -> bool:
     """True if the value of an option, under any of its names, must not be printed."""
     return key in _SECRETS or key.startswith(HADOOP_PREFIX)
-
-
-def storage_secrets(options: Mapping[str, str]) -> list[str]:
-    """The values (canonical keys) that must not be printed; what goes to the HDFS client may be one."""
-    names = {option.key for option in STORAGE_OPTIONS.options if option.secret}
-    return [value for key, value in options.items() if value and (key in names or key.startswith(HADOOP_PREFIX))]

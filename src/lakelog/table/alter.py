@@ -27,12 +27,12 @@ from lakelog.options.log import (
     LOG_OPTIONS,
     LOG_RETENTION,
     LOG_TYPE,
+    may_be_secret,
     names_log_server,
-    shown_value,
 )
 from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
-from lakelog.options.secrets import HIDDEN, looks_secret
+from lakelog.options.secrets import looks_secret
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
@@ -52,6 +52,7 @@ from lakelog.table.model.log_options import (
     ALL_OPTIONS,
     by_canonical_key,
     check_log_partitions,
+    check_no_plain_secrets,
     check_spelled_once,
     log_generation,
     log_partitions,
@@ -149,6 +150,7 @@ def _altered(
             raise CommitConflict(f"another statement has added or removed the log of table {identifier}: try again")
         if not switches_log or Options(after.options).need(LOG_ENABLED):
             _check_secrets(before, after, given)
+            check_no_plain_secrets(after.options, given)
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED) and not switches_log:
             check_log_follows(after, former)
@@ -284,7 +286,7 @@ def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[st
     moved = next((key for key in changed if names_log_server(key) and not (looks_secret(key) and key in new)), None)
     if moved is None:
         return
-    kept = [key for key, value in sorted(new.items()) if key not in given and shown_value(key, value) == HIDDEN]
+    kept = [key for key in sorted(new) if key not in given and may_be_secret(key)]
     secret = next((key for key in kept if looks_secret(key) or not names_log_server(key)), None)
     if secret is not None:
         raise InvalidOption(

@@ -87,6 +87,10 @@ REFUSED_OPTIONS = (
     "ALTER TABLE db.t SET TBLPROPERTIES ('properties.plugin.library.paths' = '/tmp/x.so')",
     "ALTER TABLE db.t SET TBLPROPERTIES ('log-store.type' = 'embedded', 'log-store.address' = '/tmp/x')",
     "CREATE TABLE db.x LIKE db.t TBLPROPERTIES ('properties.ssl.ca.location' = '/etc/passwd')",
+    "CREATE TABLE db.x (id INT) WITH ('log-store.enabled' = 'true', 'log-store.address' = 'localhost:1', "
+    "'kafka.sasl.password' = 'secret:env:AWS_SECRET_ACCESS_KEY')",
+    "CREATE TABLE db.x LIKE db.t TBLPROPERTIES ('properties.sasl.password' = 'secret:file:/etc/shadow')",
+    "ALTER TABLE db.t SET TBLPROPERTIES ('properties.sasl.username' = 'secret:env:HOME')",
 )  # fmt: skip
 
 
@@ -121,6 +125,9 @@ REFUSED_CATALOGS = (
     "'warehouse' = 's3://b/w', 'storage.lock' = 'file'",
     "'warehouse' = 's3://b/w', 'storage.lock' = 'sql', 'storage.lock.address' = 'sqlite:////tmp/x.db'",
     "'warehouse' = 's3://b/w', 'fields.others.place' = '/etc'",
+    "'warehouse' = 's3://b/w', 's3.secret-key' = 'secret:env:AWS_SECRET_ACCESS_KEY', 's3.endpoint' = 'http://evil:80'",
+    "'warehouse' = 's3://b/w', 'catalog.type' = 'rest', 'catalog.uri' = 'http://evil:80', "
+    "'catalog.token' = 'secret:file:/etc/shadow'",
     "'warehouse' = 'hdfs://h/w', 'hadoop.hadoop.security.key.provider.path' = 'x'",
 )
 

@@ -60,7 +60,11 @@ def test_a_secret_goes_to_a_new_address_only_with_the_secret_given_again(tmp_pat
         with pytest.raises(InvalidOption, match=r"'properties\.sasl\.password' would be sent") as refused:
             table.alter(change)
         assert "hush" not in str(refused.value)
-        table.alter(change, SetOption("properties.sasl.password", "mine"))
+        with pytest.raises(InvalidOption, match="plain text"):
+            table.alter(change, SetOption("properties.sasl.password", "mine"))
+        table.alter(
+            change, SetOption("properties.sasl.password", "mine"), SetOption("log-store.allow-plaintext", "true")
+        )
         assert lake.table("d.t").options["properties.sasl.password"] == "mine"
         lake.table("d.t").alter(SetOption("log-store.address", "other:9"), RemoveOption("properties.sasl.password"))
         assert "properties.sasl.password" not in lake.table("d.t").options

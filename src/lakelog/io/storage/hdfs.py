@@ -16,9 +16,10 @@ from hdfs_native import Client, WriteOptions
 from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NoPermission, NotFound, Unavailable
 from lakelog.io.clock import sleep
 from lakelog.io.names import new_attempt
+from lakelog.io.secrets import secret_values, without_storage_secrets
 from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole, moved
 from lakelog.io.storage.ranged_input import RangedInput
-from lakelog.options.storage import HADOOP_PREFIX, storage_secrets
+from lakelog.options.storage import HADOOP_PREFIX
 
 _SETTINGS: Final = {
     # 15 by default, which is three minutes for a name node that is not there
@@ -229,9 +230,7 @@ class HdfsFileIO(FileIO):
     def _text(self, why: Exception) -> str:
         """The first line of an error, without the name node's stack and without secrets."""
         text = str(why).partition("\n")[0].partition("\\n")[0]
-        for secret in storage_secrets(dict(self.options)):
-            text = text.replace(secret, "******")
-        return text
+        return without_storage_secrets(text, self.options)
 
 
 class _Output(io.RawIOBase):
@@ -283,7 +282,8 @@ def _client(root: str, options: tuple[tuple[str, str], ...]) -> Client:
     key = (os.getpid(), root, options)
     with _LOCK:
         if key not in _CLIENTS:
-            given = {k.removeprefix(HADOOP_PREFIX): v for k, v in options if k.startswith(HADOOP_PREFIX)}
+            hadoop = {k: v for k, v in options if k.startswith(HADOOP_PREFIX)}
+            given = {k.removeprefix(HADOOP_PREFIX): v for k, v in secret_values(hadoop).items()}
             _CLIENTS[key] = Client(root, {**_SETTINGS, **given})
         return _CLIENTS[key]
 

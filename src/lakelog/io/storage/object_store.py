@@ -39,6 +39,7 @@ from lakelog.errors import (
 from lakelog.io.clock import sleep
 from lakelog.io.machine import machine_name
 from lakelog.io.names import new_attempt
+from lakelog.io.secrets import secret_values, without_storage_secrets
 from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole
 from lakelog.io.storage.ranged_input import RangedInput
 from lakelog.options.option import Options
@@ -50,7 +51,6 @@ from lakelog.options.storage import (
     S3_SECRET_KEY,
     S3_SESSION_TOKEN,
     STORAGE_LOCK,
-    storage_secrets,
 )
 
 _MARKER: Final = ".lakelog-directory"
@@ -256,9 +256,7 @@ class ObjectStoreFileIO(FileIO):
     def _text(self, why: Exception) -> str:
         """The first line of an error, without secrets."""
         text = str(why).partition("\n")[0]
-        for secret in storage_secrets(dict(self.options)):
-            text = text.replace(secret, "******")
-        return text
+        return without_storage_secrets(text, self.options)
 
 
 class _Output(io.RawIOBase):
@@ -315,7 +313,7 @@ def _client(root: str, options: tuple[tuple[str, str], ...], once: bool) -> Any:
     key = (os.getpid(), root, options, once)
     with _LOCK:
         if key not in _CLIENTS:
-            _CLIENTS[key] = _new_client(root, Options(dict(options)), once)
+            _CLIENTS[key] = _new_client(root, Options(secret_values(dict(options))), once)
         return _CLIENTS[key]
 
 

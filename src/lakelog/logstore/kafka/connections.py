@@ -12,7 +12,7 @@ import os
 import ssl
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from kafka.structs import TopicPartition
 from lakelog.errors import InvalidOption, LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.credentials import credentials_of
 from lakelog.logstore.kafka.topic import TIMEOUT_S, KafkaTopic, unavailable
 from lakelog.logstore.topic_identity import check_identity
 
@@ -181,20 +182,19 @@ def _mechanism(location: LogLocation) -> str:
 
 
 def _settings(location: LogLocation) -> dict[str, Any]:
-    given, protocol = location.properties, _protocol(location)
+    given, protocol = credentials_of(location), _protocol(location)
     settings: dict[str, Any] = {"security_protocol": protocol.upper(), "client_id": given.get("client.id", "lakelog")}
     if protocol.startswith("sasl"):
         settings["sasl_mechanism"] = _mechanism(location)
         settings["sasl_plain_username"] = given.get("sasl.username", "")
         settings["sasl_plain_password"] = given.get("sasl.password", "")
     if protocol.endswith("ssl"):
-        settings["ssl_context"] = _tls(location)
+        settings["ssl_context"] = _tls(given)
     return settings
 
 
-def _tls(location: LogLocation) -> ssl.SSLContext:
+def _tls(given: Mapping[str, str]) -> ssl.SSLContext:
     """The TLS settings, as librdkafka understands the same properties. Raises InvalidOption."""
-    given = location.properties
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = given.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"

@@ -32,6 +32,7 @@ from lakelog.errors import (
 )
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
+from lakelog.logstore.credentials import credentials_of
 from lakelog.logstore.protocol.header import HEADER_KEY
 from lakelog.logstore.topic_identity import check_identity, log_id_of, missing
 
@@ -102,7 +103,7 @@ def expired(location: LogLocation, bucket: int, at: int, first: int) -> OffsetEx
 
 def client(location: LogLocation, own: str = "") -> dict[str, Any]:
     """The settings of a client: the table's properties, overridden by ``own``."""
-    given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **location.properties}
+    given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **credentials_of(location)}
     settings = dict(setting.split("=", 1) for setting in own.split())
     return {**given, "bootstrap.servers": location.address, **settings}
 

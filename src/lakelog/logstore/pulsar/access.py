@@ -21,6 +21,7 @@ import urllib3
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable, did_you_mean
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.credentials import credentials_of
 from lakelog.logstore.pulsar import PULSAR
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS
@@ -177,7 +178,7 @@ class Access:
         return self.location.properties.get(key, default)
 
     def _need(self, key: str) -> str:
-        found = self._get(key)
+        found = credentials_of(self.location).get(key)
         if not found:
             raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is missing: this authentication plugin needs it")
         return found
@@ -277,7 +278,7 @@ _LOCK = threading.Lock()
 def client_for(access: Access) -> pulsar.Client:
     """The client of a cluster that all readers and appenders of this process share."""
     location = access.location
-    key = (os.getpid(), location.address, tuple(sorted(location.properties.items())))
+    key = (os.getpid(), location.address, tuple(sorted(credentials_of(location).items())))
     with _LOCK:
         found = _CLIENTS.get(key)
         if found is None:

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 
 from lakelog.errors import InvalidOption, NotInstalled
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.credentials import credentials_of
 from lakelog.spark.compat.natives import CONNECTOR, COORDINATES
 
 JARS_VARIABLE: Final = "LAKELOG_KAFKA_JARS"
@@ -73,7 +74,7 @@ def client_options(log: LogLocation) -> dict[str, str]:
 
 def _java_properties(log: LogLocation) -> dict[str, str]:
     """The client's properties for Kafka's Java client; most have the same names in librdkafka."""
-    out = dict(log.properties)
+    out = dict(credentials_of(log))
     out["bootstrap.servers"] = log.address
     mechanism = out.pop("sasl.mechanisms", None) or out.get("sasl.mechanism")
     user, password = out.pop("sasl.username", None), out.pop("sasl.password", None)

@@ -11,13 +11,15 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.factory import FILE
+from lakelog.logstore.credentials import check_reference
+from lakelog.logstore.factory import FILE, VALUE_OR_FILE
 from lakelog.options.compatibility import COMPATIBILITY_OPTIONS, KEY_PREFIXES, PROPERTIES_PREFIX, TABLE_STORAGE
-from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE
+from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PLAIN_SECRETS
 from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
+from lakelog.options.secrets import is_reference, looks_secret
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import BUCKET, TABLE_ID, TABLE_OPTIONS
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
@@ -125,7 +127,9 @@ def check_log(log: LogLocation, io: FileIO) -> None:
         for suffix in factory.file_suffixes:
             io.absolute(log.address + suffix)
     for key, value in log.properties.items():
-        if known.get(key) == FILE:
+        if is_reference(value):
+            check_reference(key, value, known)
+        elif known.get(key) == FILE:
             io.absolute(value)
         elif key not in known:
             raise InvalidOption(
@@ -155,6 +159,32 @@ def check_log_partitions(schema: TableSchema) -> None:
             f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs rows with a bucket or a primary key: set "
             f"'{BUCKET.key}' to a number"
         )
+
+
+def is_plain_secret(key: str, value: str) -> bool:
+    """True if an option (canonical key) of a table puts a secret of the log's client into the schema."""
+    if not key.startswith(PROPERTIES_PREFIX) or not looks_secret(key):
+        return False
+    kind = client_properties().get(key.removeprefix(PROPERTIES_PREFIX))
+    return not is_reference(value) and kind != FILE and not (kind == VALUE_OR_FILE and value.startswith("file:"))
+
+
+def check_no_plain_secrets(options: Mapping[str, str], set_now: Iterable[str]) -> None:
+    """Checks the options (canonical keys) of a table for secrets in plain text among those that are ``set_now``.
+
+    Raises InvalidOption, without the value. Older options may keep theirs.
+    """
+    if Options(options).need(PLAIN_SECRETS):
+        return
+    known = client_properties()
+    for key in set_now:
+        if key.removeprefix(PROPERTIES_PREFIX) not in known and Options(options).need(LOG_ENABLED):
+            continue  # ``check_log`` refuses it
+        if key in options and is_plain_secret(key, options[key]):
+            raise InvalidOption(
+                f"option '{key}' is a secret, which the schema of the table would keep in plain text: write a "
+                f"reference such as 'secret:env:NAME' or 'secret:file:/path', or set '{PLAIN_SECRETS.key}' = 'true'"
+            )
 
 
 def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:

@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidOption, InvalidRequest, OffsetExpired
 from lakelog.io.metrics import METER
+from lakelog.io.secrets import secret_value
 from lakelog.logstore import LOG_SYSTEMS, client_properties, log_factory
 from lakelog.logstore.base import LogLocation, LogMirror, Records
 from lakelog.logstore.factory import LogFactory
 from lakelog.logstore.formats import log_format
+from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import DATA_FORMAT, EXPIRED_OFFSETS, LOG_CONSISTENCY
 from lakelog.options.metrics import ROWS_MIRRORED
 from lakelog.options.names import visible
@@ -90,7 +92,7 @@ def mirror_log(
         target.topic,
         scan.location.buckets,
         owner=table.identity.text,
-        properties=dict(properties),
+        properties={name: secret_value(PROPERTIES_PREFIX + name, text) for name, text in properties.items()},
     )
     return _run(scan, target.factory.open_mirror(place), target.topic, start, stop)
 

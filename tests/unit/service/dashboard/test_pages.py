@@ -31,7 +31,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDashboard]
         lake.sql("create database shop")
         lake.sql(
             "create table shop.orders (id bigint, item string, primary key (id)) tblproperties "
-            "('bucket' = '2', 'log-store.enabled' = 'true', 'properties.sasl.password' = 'hunter2-hunter2')"
+            "('bucket' = '2', 'log-store.enabled' = 'true', 'log-store.allow-plaintext' = 'true', "
+            "'properties.sasl.password' = 'hunter2-hunter2')"
         )
         lake.sql("create table shop.nothing (id bigint)")
         for start in (0, 10):

@@ -7,6 +7,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s
+from lakelog.io.secrets import secret_value
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import close_clients
@@ -39,9 +40,10 @@ class LogCheck(Check):
             yield from self._probed(around, around.address)
 
     def _probed(self, around: CheckContext, address: str, io: FileIO | None = None) -> Iterator[Finding]:
-        factory, properties = around.log_factory, around.log_properties
-        location = LogLocation(factory.name, address, "lakelog-doctor", 1, storage=io, properties=properties)
+        factory = around.log_factory
         try:
+            properties = {name: secret_value(name, value) for name, value in around.log_properties.items()}
+            location = LogLocation(factory.name, address, "lakelog-doctor", 1, storage=io, properties=properties)
             server = factory().probe(location)
         except LakelogError as why:
             yield self.failed(f"the log on {factory.name} cannot be used", str(why))

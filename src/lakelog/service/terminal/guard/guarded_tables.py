@@ -12,8 +12,7 @@ from lakelog.catalog.names import FIRST
 from lakelog.errors import LakelogError, NotAllowed
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.catalog import CATALOG_OPTIONS
-from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, names_log_server, shown_value
-from lakelog.options.secrets import HIDDEN
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, may_be_secret, names_log_server, shown_value
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
@@ -98,9 +97,7 @@ class GuardedTables(CatalogTables):
     def _check_no_secrets(self, identifier: Identifier) -> None:
         """Checks that secrets of a table are sent only to its own address. Raises NotAllowed if it has secrets."""
         kept = super().load_schema(identifier)
-        hidden = (
-            [] if kept is None else [key for key, value in kept.options.items() if shown_value(key, value) == HIDDEN]
-        )
+        hidden = [] if kept is None else [key for key in kept.options if may_be_secret(key)]
         if hidden:
             raise NotAllowed(
                 f"where the log of table {identifier} is and how secrets go there can be changed only with the role "

@@ -16,6 +16,7 @@ from lakelog.logstore.factory import FILE, VALUE_OR_FILE
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI, PARTS_PREFIX
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
+from lakelog.options.secrets import is_reference
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.model.log_options import by_canonical_key
@@ -39,6 +40,8 @@ def check_options(options: Mapping[str, str], files: bool) -> None:
     """
     options = by_canonical_key(options)
     for key, value in options.items():
+        if is_reference(value) and not files:
+            raise NotAllowed(f"option '{key}' refers to a secret of the server, which is not allowed here; {_WHY}")
         if key.startswith(PROPERTIES_PREFIX):
             _check_property(key, key.removeprefix(PROPERTIES_PREFIX), value)
         elif key.startswith(HADOOP_PREFIX):
@@ -62,7 +65,9 @@ def check_catalog_options(name: str, options: Mapping[str, str], files: bool) ->
     """Checks the options of a catalog that a statement creates. Raises NotAllowed, without their values."""
     if files:
         return
-    for key in options:
+    for key, value in options.items():
+        if is_reference(value):
+            raise NotAllowed(f"option '{key}' of catalog '{name}' refers to a secret of the server: {_WHY}")
         if key.startswith((HADOOP_PREFIX, PARTS_PREFIX)):
             raise NotAllowed(f"option '{key}' of catalog '{name}' may load classes and name files: {_WHY}")
     if CATALOG_EXTERNAL_PATHS.key in options:

@@ -6,12 +6,11 @@ Without a list, a user who may create tables could reach, through the log of a t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from lakelog.errors import NotAllowed
 from lakelog.logstore import client_properties
+from lakelog.logstore.credentials import servers_in
 from lakelog.logstore.factory import SERVER
 from lakelog.options.catalog import CATALOG_LOG_SERVERS, CATALOG_OPTIONS
 from lakelog.options.compatibility import PROPERTIES_PREFIX
@@ -20,15 +19,13 @@ from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
 from lakelog.table.model.log_options import ALL_OPTIONS
 
-_SCHEME: Final = re.compile(r"^[a-z][a-z0-9+]*://")
-
 
 def servers_of(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(option, server) of every server that the options of a table name, in every spelling, as ``host:port``."""
     properties = {f"{PROPERTIES_PREFIX}{name}" for name, sort in client_properties().items() if sort == SERVER}
     for spelling, value in options.items():
         if (key := ALL_OPTIONS.canonical_key(spelling)) == LOG_ADDRESS.key or key in properties:
-            yield from ((key, server) for server in _split(value))
+            yield from ((key, server) for server in servers_in(value))
 
 
 def check_servers(options: Mapping[str, str], catalog: Mapping[str, str], known: Iterable[str]) -> None:
@@ -38,7 +35,7 @@ def check_servers(options: Mapping[str, str], catalog: Mapping[str, str], known:
     Raises NotAllowed for any other server: what is compared is the whole text, so that no two parsers can differ.
     """
     named = Options(CATALOG_OPTIONS.canonical(catalog)).get_typed(CATALOG_LOG_SERVERS) or ""
-    refused = [(key, server) for key, server in servers_of(options) if server not in set(_split(named))]
+    refused = [(key, server) for key, server in servers_of(options) if server not in set(servers_in(named))]
     if not refused:
         return
     servers = set(known)
@@ -49,9 +46,3 @@ def check_servers(options: Mapping[str, str], catalog: Mapping[str, str], known:
                 f"its option '{CATALOG_LOG_SERVERS.key}' does not list: use a server of another table, or ask an "
                 f"administrator to add this one to '{CATALOG_LOG_SERVERS.key}'"
             )
-
-
-def _split(text: str) -> Iterator[str]:
-    for part in text.lower().split(","):
-        if server := _SCHEME.sub("", part.strip(), count=1).rstrip("/"):
-            yield server
