@@ -64,7 +64,7 @@ class Fold:
 VIEW = '''
 class View:
     """Materialized views of the table that last as long as its columns; each is refreshed, not made again."""
-    def __init__(self): self.names, self.made = {}, []
+    def __init__(self): self.names, self.made, self.number = {}, [], 0
     def rows(self, lake, t, columns):
         listed = ", ".join(f"`{name}`" for name in columns)
         if t.primary_keys: query = f"select {listed} from db.t"
@@ -75,7 +75,8 @@ class View:
             self.made.remove(known[0])
             known = None
         if known is None:
-            known = f"view_{len(self.names)}_{len(schema)}", schema
+            self.number += 1
+            known = f"view_{self.number}", schema
             lake.sql(f"create materialized view db.{known[0]} with ('log-store.enabled' = 'false') as {query}")
             self.names[query] = known
             self.made.append(known[0])

@@ -138,6 +138,7 @@ def _schema(case: Case) -> TableSchema:
         "log.changelog-mode": case.mode,
         "log.writer-timeout": f"{LEASE_S} s",
         "write.concurrent-writers": "true",
+        "commit.interval": "0 s",  # a thread would seal at a moment that no seed decides
         "write-only": "true",
         **({} if case.keyed else {"bucket-key": "id"}),
         **({} if case.partitions is None else {"log-store.partitions": str(case.partitions)}),

@@ -309,8 +309,9 @@ COMMIT_INTERVAL: Final = Option(
     "commit.interval",
     timedelta,
     timedelta(seconds=1),
-    "Interval between the snapshots of a streaming write. Each snapshot seals the finished micro-batches. lakelog's "
-    "own batch reads see these at once.",
+    "Minimum interval between the snapshots of a streaming write, or of an open writer of a table with a log. Each "
+    "snapshot seals the finished commits. lakelog's own batch reads see these at once. 0 makes each commit of a writer "
+    "a snapshot.",
     scope=("table", "write"),
 )
 

@@ -24,9 +24,15 @@ from lakelog.table.model.registrations import BATCH
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.table_writer import TableWriter
-from log_tables import files, folded, make, rows, silence
+from log_tables import files, folded, rows, silence
+from log_tables import make as make_table
 
 KEYS = pytest.mark.parametrize("key", ["", ", primary key (id)"])
+
+
+def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:
+    """A table whose commits are a snapshot each."""
+    return make_table(tmp_path, f", 'commit.interval' = '0 s'{more}", key)
 
 
 def two_at_work(table: Table) -> tuple[TableWriter, TableWriter]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -58,6 +59,33 @@ def test_a_seal_that_fails_loses_no_decided_row(tmp_path, monkeypatch) -> None:
     assert files(table) == fold(table) == {1: "a"}
     table.seal()
     assert files(table) == {1: "a"} and table.latest_snapshot() is not None
+
+
+def test_commits_of_an_open_writer_within_the_interval_share_a_snapshot(tmp_path, monkeypatch) -> None:
+    table, synced, sync = make(tmp_path, ", 'commit.interval' = '1 h'"), [], os.fsync
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        assert table.latest_snapshot().id == 1
+        monkeypatch.setattr(os, "fsync", lambda handle: synced.append(sync(handle)))
+        for number in (2, 3):
+            writer.write(rows(number))
+            writer.commit()
+        assert len(synced) == 2 * 2, "a file of the decision and its directory"
+        assert (table.latest_snapshot().id, files(table)) == (1, {1: "a", 2: "a", 3: "a"})
+        assert [snapshot.id for snapshot in table.seal()] == [2]
+        writer.write(rows(4))
+        writer.commit()
+    assert table.latest_snapshot().id == 3 and files(table) == fold(table) == dict.fromkeys((1, 2, 3, 4), "a")
+
+
+def test_a_writer_without_an_interval_makes_a_snapshot_of_each_commit(tmp_path) -> None:
+    table = make(tmp_path, ", 'commit.interval' = '0 s', 'write-only' = 'true'")
+    with table.writer() as writer:
+        for number in (1, 2, 3):
+            writer.write(rows(number))
+            writer.commit()
+            assert table.latest_snapshot().id == number
 
 
 def test_a_task_that_cannot_finish_takes_its_rows_back(tmp_path, monkeypatch) -> None:

@@ -20,8 +20,10 @@ from lakelog.logstore.clients import close_clients
 from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal_thread import Sealer
 from lakelog.table.commit.seal_turn import close_writer, seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.register import register_writer
@@ -84,7 +86,7 @@ class RowWriter(Public, ABC):
 class TableWriter(RowWriter):
     """Writes and commits Arrow rows; use it as a context manager. Several threads may share it.
 
-    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
+    Rows reach the log as they are written, and the table when the block ends or ``commit`` is called. An exception in
     the block commits nothing, and rows in the log are taken back. A call whose rows do not fit writes none of them, and
     the block may go on. If a call fails half-way and the block goes on, its end raises InvalidRequest: the rows since
     the last commit are not in the table. ``abort`` drops them. With
@@ -103,9 +105,10 @@ class TableWriter(RowWriter):
         self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
         is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
+        self._sealer = None if self._committer is None else Sealer(self._committer, work=_seal)
         self._may_be_decided = False
         self._counts = row_counts()
-        weakref.finalize(self, table.registered.abandon, self._writer).atexit = False
+        weakref.finalize(self, _abandon, table, self._writer, self._sealer).atexit = False
 
     @property
     def counts(self) -> RowCounts:
@@ -126,9 +129,11 @@ class TableWriter(RowWriter):
                 raise
 
     def commit(self) -> RowCounts:
-        """Commits the rows so far as one snapshot; returns their number by row kind.
+        """Commits the rows so far; returns their number by row kind. Batch reads of lakelog have them on return.
 
-        Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
+        In a table with a log, commits that follow each other within ``commit.interval`` share a snapshot, which is made
+        when it ends or the writer is closed. Any other commit is a snapshot on return. Raises Unavailable,
+        CommitConflict, CommitUnknown, Fenced.
         CommitDecided means that the rows are in the table, and only a later step failed: ``close`` retries it. Rows of
         a failed commit are not committed again: InvalidRequest.
         """
@@ -150,9 +155,13 @@ class TableWriter(RowWriter):
             counts = WrittenRows.of(results).as_changes
             self._counts = sum_of((self._counts, counts))
             self._end_epoch()
-            if self._committer is not None:
+            if self._sealer is not None and self._table.emits_log and not self._sealer.is_due:
                 with after_decision(self._table.name):
-                    seal_in_turn(self._committer)
+                    self._sealer.notify()
+                return counts
+            if self._sealer is not None:
+                with after_decision(self._table.name):
+                    self._sealer.seal_now()
             take_over_best_effort(self._table)
             expire_best_effort(self._table)
             return counts
@@ -186,8 +195,9 @@ class TableWriter(RowWriter):
             self._thread.submit(close_clients)
             self._thread.shutdown()
             self._thread = None
-        if self._committer is None:
+        if self._committer is None or self._sealer is None:
             return
+        self._sealer.stop()
         has_rows = self._has_rows()
         if has_rows:
             with after_decision(self._table.name):
@@ -230,6 +240,18 @@ class TableWriter(RowWriter):
         else:
             with contextlib.suppress(LakelogError):
                 self.close()
+
+
+def _seal(committer: Committer) -> Snapshot | None:
+    """Seals the commits of a writer, or waits for a writer that does it for all."""
+    return seal_in_turn(committer)
+
+
+def _abandon(table: DynamicTable, writer: str, sealer: Sealer | None) -> None:
+    """The end of a writer that was dropped, or closed."""
+    if sealer is not None:
+        sealer.leave()
+    table.registered.abandon(writer)
 
 
 def is_refused(failure: BaseException, task: TaskWriter | LingeringTask | None, before: int) -> bool:
