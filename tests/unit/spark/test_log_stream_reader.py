@@ -204,7 +204,7 @@ TRANSACTIONAL = {"log__consistency": "transactional", "scan__startup__mode": "ea
 
 
 def test_a_transactional_stream_waits_for_the_commit_and_plans_the_same_again(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, ", 'commit.interval' = '0 s'")
     source = reader(table, **TRANSACTIONAL)
     start = source.initialOffset()
     with table.writer() as writer:
@@ -361,7 +361,7 @@ def test_a_transactional_stream_of_long_epochs_is_read_by_tasks(tmp_path, monkey
 
 
 def test_a_transactional_stream_with_a_limit_and_available_now(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, ", 'commit.interval' = '0 s'")
     with table.writer() as writer:
         for number in range(10):
             writer.write(rows(number))
