@@ -50,6 +50,13 @@ class LakeDefinitions(Public, ABC):
         ``primary_key`` become NOT NULL. ``options`` are table options, as in TBLPROPERTIES. With ``if_not_exists`` an
         existing table is returned unchanged. Raises AlreadyExists, InvalidSchema, InvalidOption, UnsupportedFeature for
         a type that tables do not have.
+
+        ```pycon
+        >>> columns = {"id": "bigint", "name": "string"}
+        >>> new = lake.create_table("db.new", columns, primary_key="id", options={"log-store.enabled": True})
+        >>> new.primary_keys
+        ('id',)
+        ```
         """
         identifier = self._session.identifier(name)
         texts = {
@@ -88,6 +95,10 @@ class LakeDefinitions(Public, ABC):
         """Drops a table with its files, and its log if lakelog made it; ``purge`` as in DROP TABLE.
 
         Raises NotFound, InvalidRequest for a materialized view, which ``views.drop`` drops.
+
+        ```pycon
+        >>> lake.drop_table("db.old", if_exists=True)
+        ```
         """
         identifier = self._session.identifier(name)
         if self._session.exists(identifier):
@@ -104,6 +115,12 @@ class LakeDefinitions(Public, ABC):
         """Renames a table within its catalog; a bare ``new_name`` stays in the database.
 
         Raises AlreadyExists, NotFound, and InvalidRequest for another catalog.
+
+        ```pycon
+        >>> lake.rename_table("db.t", "items")
+        >>> lake.table_exists("db.items")
+        True
+        ```
         """
         old = self._session.identifier(name)
         given = identifier_of(new_name, old.database)
@@ -111,7 +128,13 @@ class LakeDefinitions(Public, ABC):
         self._tables.rename_table(old, Identifier(given.database, given.table, catalog))
 
     def table_exists(self, name: str) -> bool:
-        """Returns whether a table of this name exists, readable or not. Raises InvalidRequest for an invalid name."""
+        """Returns whether a table of this name exists, readable or not. Raises InvalidRequest for an invalid name.
+
+        ```pycon
+        >>> lake.table_exists("db.t")
+        True
+        ```
+        """
         try:
             self._tables.open(self._session.identifier(name))
         except NotFound:

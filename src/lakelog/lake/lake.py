@@ -94,6 +94,11 @@ class Lake(LakeDefinitions, LakeCopies):
         is Spark if a session runs. Without one it is this process for what it can run, until the files or the result
         are larger than ``sql.local-size``, and Spark for the rest. EXPLAIN says which engine runs a query, and why.
         Raises UnsupportedFeature for a statement that ``local`` cannot run, and the errors of ``run``.
+
+        ```pycon
+        >>> lake.sql("select id, name from db.t where id > 1").collect()
+        [Row(id=2, name='milk')]
+        ```
         """
         with self._engine.wanting(engine):
             results = self.run(text)
@@ -101,7 +106,13 @@ class Lake(LakeDefinitions, LakeCopies):
         return result
 
     def table(self, name: str) -> Table:
-        """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name."""
+        """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name.
+
+        ```pycon
+        >>> lake.table("db.t").count()
+        2
+        ```
+        """
         table = self._open(name)
         return Table(
             table,
@@ -199,6 +210,12 @@ class Lake(LakeDefinitions, LakeCopies):
         With ``create`` a missing table is created first, with the columns of the rows and no primary key, and dropped
         again if the write fails. With ``overwrite`` the rows replace the table, or partitions of it, as in
         ``Table.writer``. ``missing`` is that of ``Table.writer``, too.
+
+        ```pycon
+        >>> lake.write(pl.DataFrame({"id": [3], "name": ["rum"]}), "db.t")["num_inserted_rows"]
+        1
+        >>> _ = lake.write(pl.DataFrame({"n": [1, 2]}), "db.new", create=True)
+        ```
         """
         is_spark = hasattr(type(frame), "isStreaming")
         if create and not self.table_exists(name):
@@ -308,6 +325,11 @@ class Lake(LakeDefinitions, LakeCopies):
 
         Names outside the first catalog start with the catalog name. If another catalog is current, all names do. Raises
         NotFound.
+
+        ```pycon
+        >>> lake.list_tables("db")
+        ['db.t']
+        ```
         """
         there = self._catalog(catalog)
         databases = [database] if database else self._tables.list_databases(there)

@@ -47,12 +47,23 @@ class TableAltering(Public):
 
         ``type`` is SQL text, an Arrow or polars type. ``name`` may be a part of a row (``"address.city"``). Raises
         InvalidSchema for a name that exists, and the errors of ``alter``.
+
+        ```pycon
+        >>> t.add_column("n", "int").schema.names
+        ['id', 'name', 'n']
+        ```
         """
         self.alter(AddColumn(_path(name), column_type(type, name), comment))
         return self
 
     def rename_column(self, name: str, new_name: str) -> Self:
-        """Renames a column: ``t.rename_column("city", "town")``; returns this table. Raises the errors of ``alter``."""
+        """Renames a column: ``t.rename_column("city", "town")``; returns this table. Raises the errors of ``alter``.
+
+        ```pycon
+        >>> t.rename_column("name", "item").schema.names
+        ['id', 'item']
+        ```
+        """
         self.alter(RenameColumn(_path(name), new_name))
         return self
 

@@ -42,11 +42,22 @@ class TableChanges(Public):
 
         Values and condition are SQL text. Returns the number of changed rows. Raises InvalidSchema, UnsupportedFeature,
         and the errors of UPDATE.
+
+        ```pycon
+        >>> t.update({"name": "'gin'"}, where="id = 2")["num_updated_rows"]
+        1
+        ```
         """
         return _counts(self._statements.run(f"UPDATE {self._sql_name} SET {_assignments(set)}{_where(where)}"))
 
     def delete(self, where: str | None = None) -> RowCounts:
-        """Deletes the rows that match a condition (SQL text), or all of them; returns their number."""
+        """Deletes the rows that match a condition (SQL text), or all of them; returns their number.
+
+        ```pycon
+        >>> t.delete("id = 2")["num_deleted_rows"]
+        1
+        ```
+        """
         return _counts(self._statements.run(f"DELETE FROM {self._sql_name}{_where(where)}"))
 
     def merge(self, source: Any, on: str, alias: str = "t", source_alias: str = "s") -> MergeBuilder:
@@ -55,6 +66,13 @@ class TableChanges(Public):
         ``source`` is a Spark DataFrame, anything with the Arrow stream interface (an Arrow table, polars, pandas), or
         text: a table, a view or a query in parentheses. ``on`` and all conditions name columns by ``alias`` (this
         table) and ``source_alias``.
+
+        ```pycon
+        >>> new = pl.DataFrame({"id": [2, 3], "name": ["gin", "rum"]})
+        >>> merge = t.merge(new, "t.id = s.id").when_matched_update_all().when_not_matched_insert_all()
+        >>> merge.execute()["num_affected_rows"]
+        2
+        ```
         """
         return MergeBuilder(self._statements, self._sql_name, source, on, alias, source_alias)
 

@@ -31,11 +31,22 @@ class TableHistory(Public):
         """The snapshots as DESCRIBE HISTORY shows them, the newest first: version, timestamp, operation, rows …
 
         ``limit`` is the maximum number of snapshots to read. ``before`` limits them to smaller ids.
+
+        ```pycon
+        >>> t.history()["version"].to_pylist()
+        [1]
+        ```
         """
         return TableResult(snapshot_log(self._table, limit, before))
 
     def snapshots(self) -> Sequence[Snapshot]:
-        """The snapshots that have not expired, the newest last. The system table ``t$snapshots`` has them as rows."""
+        """The snapshots that have not expired, the newest last. The system table ``t$snapshots`` has them as rows.
+
+        ```pycon
+        >>> [snapshot.commit_kind for snapshot in t.snapshots()]
+        ['APPEND']
+        ```
+        """
         return ViewList(reversed(list(self._table.store.snapshots.backwards())))
 
     def health(self, with_log: bool = True) -> TableHealth:
@@ -58,6 +69,12 @@ class TableHistory(Public):
         """Tags a snapshot (None: the newest) to exclude it from expiry, without end or for a time (``'30 d'``).
 
         Raises AlreadyExists, NotFound.
+
+        ```pycon
+        >>> tag = t.create_tag("before", retained="30 d")
+        >>> t.scan(tag="before").count()
+        2
+        ```
         """
         return self._table.store.tags.create(name, snapshot_id, as_duration(retained))
 
@@ -96,6 +113,13 @@ class TableHistory(Public):
         Later snapshots, tags and the schema stay. The log gets the difference, unless ``files_only``: it then stays
         ahead of the files. A log of input rows whose merge engine cannot take rows back needs ``files_only``. Raises
         NotFound, InvalidRequest, CommitConflict.
+
+        ```pycon
+        >>> _ = t.delete("id = 1")
+        >>> _ = t.rollback_to(snapshot_id=1)
+        >>> t.count()
+        2
+        ```
         """
         return roll_back(self._table, snapshot_id, tag, timestamp_ms, files_only)
 

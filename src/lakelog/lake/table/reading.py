@@ -60,11 +60,23 @@ class TableReading(ArrowRows):
         return scan_of(self._table).schema
 
     def count(self, filter: Filter = None) -> int:
-        """Number of rows, or of those that match a filter as in ``scan``: ``t.count("amount > 10")``."""
+        """Number of rows, or of those that match a filter as in ``scan``: ``t.count("amount > 10")``.
+
+        ```pycon
+        >>> t.count("id > 1")
+        1
+        ```
+        """
         return self.scan(filter=filter).count()
 
     def head(self, rows: int = 5) -> pa.Table:
-        """A few rows, in no defined order, in one Arrow table: ``t.head(10)``. Reads no more files than it needs."""
+        """A few rows, in no defined order, in one Arrow table: ``t.head(10)``. Reads no more files than it needs.
+
+        ```pycon
+        >>> t.head(1).num_rows
+        1
+        ```
+        """
         return self.scan().head(rows)
 
     def to_duckdb(self, connection: Any = None) -> Any:
@@ -86,7 +98,13 @@ class TableReading(ArrowRows):
         return duckdb.from_arrow(self.scan().to_dataset(), connection=connection)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The current rows as an Arrow reader, batch by batch."""
+        """The current rows as an Arrow reader, batch by batch.
+
+        ```pycon
+        >>> t.to_reader().read_all().num_rows
+        2
+        ```
+        """
         return self.scan().to_reader()
 
     def scan(
@@ -113,6 +131,13 @@ class TableReading(ArrowRows):
         ``to_arrow()``, ``to_polars()``, ``to_pandas()``, ``to_batches()``, ``head()``, ``count()``, ``limit()``,
         ``plan()``, ``explain()`` and the Arrow stream interface, so polars, pandas and DuckDB accept it directly.
         Raises InvalidRequest for a bad column or filter.
+
+        ```pycon
+        >>> t.scan(columns=["name"], filter="id = 2").to_polars().rows()
+        [('milk',)]
+        >>> t.scan(snapshot_id=1).count()
+        2
+        ```
         """
         hints = hints_of(snapshot_id, tag, timestamp, incremental_between)
         scan = scan_of(self._table.with_hints({**canonical_options(options or {}, "read"), **hints}))
@@ -155,6 +180,12 @@ class TableReading(ArrowRows):
         ``transactional`` the tail returns only committed rows, and with a ``consumer-id`` the table stores its
         position under that name when the next batch is requested. Raises OffsetExpired unless ``scan.expired-offsets``
         sets a fallback, and InvalidRequest for the position of another table.
+
+        ```pycon
+        >>> for batch in t.tail(start="earliest", stop="latest"):
+        ...     print(batch.column("name").to_pylist(), batch.column("_row_kind").to_pylist())
+        ['tea', 'milk'] ['+I', '+I']
+        ```
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))

@@ -46,6 +46,11 @@ class TableWriting(Public):
         added. A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``overwrite`` and ``missing`` are those of
         ``writer``, ``options`` any write options. Raises InvalidSchema, InvalidRequest for a stream or rows of another
         type, and the errors of ``TableWriter.commit``, or those that Spark raises for failed tasks.
+
+        ```pycon
+        >>> t.write(pl.DataFrame({"id": [2], "_row_kind": ["-D"], "name": ["milk"]}))["num_deleted_rows"]
+        1
+        ```
         """
         self._table.check_rows_writable()
         table = self._with(with_missing(options, missing))
@@ -59,6 +64,12 @@ class TableWriting(Public):
         """Adds rows to a table without a primary key: ``t.append(frame)``; otherwise as ``write``.
 
         Raises InvalidRequest for a table with a primary key, where rows replace those of their keys (``upsert``).
+
+        ```pycon
+        >>> log = lake.create_table("db.visits", {"page": "string"})
+        >>> log.append(pl.DataFrame({"page": ["/", "/news"]}))["num_inserted_rows"]
+        2
+        ```
         """
         if self._table.schema.primary_keys:
             raise InvalidRequest(
@@ -73,6 +84,12 @@ class TableWriting(Public):
         """Writes rows into a table with a primary key, in place of the rows of their keys: ``t.upsert(frame)``.
 
         Otherwise as ``write``. Raises InvalidRequest for a table without a primary key (``append``, ``merge``).
+
+        ```pycon
+        >>> _ = t.upsert(pl.DataFrame({"id": [2, 3], "name": ["ale", "rum"]}))
+        >>> t.count()
+        3
+        ```
         """
         if not self._table.schema.primary_keys:
             raise InvalidRequest(
@@ -114,6 +131,13 @@ class TableWriting(Public):
 
         Rows of a ``deduplicate`` table replace whole rows, so they must have all columns. With ``missing="null"`` those
         that they lack become NULL.
+
+        ```pycon
+        >>> with t.writer() as writer:
+        ...     writer.write(pl.DataFrame({"id": [3], "name": ["rum"]}))
+        >>> t.count()
+        3
+        ```
         """
         self._table.check_rows_writable()
         table = self._with(with_missing(options, missing))

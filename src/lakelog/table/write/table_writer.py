@@ -136,6 +136,15 @@ class TableWriter(RowWriter):
         CommitConflict, CommitUnknown, Fenced.
         CommitDecided means that the rows are in the table, and only a later step failed: ``close`` retries it. Rows of
         a failed commit are not committed again: InvalidRequest.
+
+        ```pycon
+        >>> with t.writer() as writer:
+        ...     writer.write(pl.DataFrame({"id": [3], "name": ["rum"]}))
+        ...     counts = writer.commit()  # one snapshot
+        ...     writer.write(pl.DataFrame({"id": [4], "name": ["ale"]}))
+        >>> (t.count(), len(t.snapshots()))
+        (4, 3)
+        ```
         """
         with self._lock:
             if self._failure is not None or self._task is not None:
@@ -167,7 +176,16 @@ class TableWriter(RowWriter):
             return counts
 
     def abort(self) -> None:
-        """Drops uncommitted rows, also after a failure; its rows in the log are taken back."""
+        """Drops uncommitted rows, also after a failure; its rows in the log are taken back.
+
+        ```pycon
+        >>> with t.writer() as writer:
+        ...     writer.write(pl.DataFrame({"id": [3], "name": ["rum"]}))
+        ...     writer.abort()
+        >>> t.count()
+        2
+        ```
+        """
         with self._lock:
             if self._task is not None:
                 self._task.close()
