@@ -79,6 +79,25 @@ def test_commits_of_an_open_writer_within_the_interval_share_a_snapshot(tmp_path
     assert table.latest_snapshot().id == 3 and files(table) == fold(table) == dict.fromkeys((1, 2, 3, 4), "a")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "call sys.create_tag(table => 'db.t', tag => 'now')",
+        "alter table db.t create tag now",
+        "alter table db.t create branch now",
+    ],
+)
+def test_a_tag_or_branch_of_the_newest_rows_has_all_commits(tmp_path, statement: str) -> None:
+    table = make(tmp_path, ", 'commit.interval' = '1 h'")
+    with table.writer() as writer:
+        for number in (1, 2):
+            writer.write(rows(number))
+            writer.commit()
+        connect(warehouse=str(tmp_path / "warehouse")).sql(statement)
+        assert table.latest_snapshot().id == 2
+    assert files(table) == {1: "a", 2: "a"}
+
+
 def test_a_writer_without_an_interval_makes_a_snapshot_of_each_commit(tmp_path) -> None:
     table = make(tmp_path, ", 'commit.interval' = '0 s', 'write-only' = 'true'")
     with table.writer() as writer:

@@ -13,6 +13,7 @@ from lakelog.options.notebook import ViewList
 from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.health.health import TableHealth, table_health
 from lakelog.table.maintenance.retention import expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import Run, Runs
@@ -66,7 +67,7 @@ class TableHistory(Public):
         return ViewList(self._table.store.tags.list())
 
     def create_tag(self, name: str, snapshot_id: int | None = None, retained: str | timedelta | None = None) -> Tag:
-        """Tags a snapshot (None: the newest) to exclude it from expiry, without end or for a time (``'30 d'``).
+        """Tags a snapshot (None: the newest, with all commits) against expiry, without end or for a time (``'30 d'``).
 
         Raises AlreadyExists, NotFound.
 
@@ -76,6 +77,8 @@ class TableHistory(Public):
         2
         ```
         """
+        if snapshot_id is None:
+            seal_decided(self._table)
         return self._table.store.tags.create(name, snapshot_id, as_duration(retained))
 
     def delete_tag(self, name: str) -> None:

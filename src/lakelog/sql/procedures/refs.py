@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakelog.io import clock
 from lakelog.sql.runtime.procedure import age, duration, flag, number, procedure, text
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.time_travel import snapshot_at_time
 from lakelog.table.write import restore
@@ -17,7 +18,9 @@ from lakelog.table.write import restore
 def create_tag(
     table: DynamicTable, tag: str, snapshot: int | None = None, time_retained: timedelta | None = None
 ) -> None:
-    """Names a snapshot, by default the newest."""
+    """Names a snapshot, by default the newest, with all commits."""
+    if snapshot is None:
+        seal_decided(table)
     table.store.tags.create(tag, snapshot, time_retained)
 
 
@@ -42,7 +45,9 @@ def create_tag_from_timestamp(
 def replace_tag(
     table: DynamicTable, tag: str, snapshot: int | None = None, time_retained: timedelta | None = None
 ) -> None:
-    """Lets a tag name another snapshot, by default the newest."""
+    """Lets a tag name another snapshot, by default the newest, with all commits."""
+    if snapshot is None:
+        seal_decided(table)
     table.store.tags.replace(tag, snapshot, time_retained)
 
 

@@ -11,6 +11,7 @@ from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import Privilege, TableStatement, empty_result, text_rows
 from lakelog.sql.syntax.token_stream import Name, TokenStream
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.read.time_travel import millis_of
 
 
@@ -49,14 +50,17 @@ class AlterTableBranch(TableStatement, needs=Privilege.WRITE):
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Creates or drops the branch. Raises NotFound, AlreadyExists."""
-        store = session.tables.open(identifier).store
+        table = session.tables.open(identifier)
+        store = table.store
         if self.verb != "CREATE":
             if not self.only_if or self.branch in store.branches.list():
                 store.branches.delete(self.branch)
             return empty_result()
         snapshot = self.snapshot
-        if snapshot is None and self.tag is None and (newest := store.latest_snapshot()) is not None:
-            snapshot = newest.id
+        if snapshot is None and self.tag is None:
+            seal_decided(table)
+            newest = store.latest_snapshot()
+            snapshot = None if newest is None else newest.id
         store.branches.create(self.branch, self.tag, snapshot, if_not_exists=self.only_if)
         return empty_result()
 
@@ -106,13 +110,18 @@ class AlterTableTag(TableStatement, needs=Privilege.WRITE):
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Changes the tags. Raises NotFound, AlreadyExists."""
-        tags = session.tables.open(identifier).store.tags
+        table = session.tables.open(identifier)
+        tags = table.store.tags
         if self.verb == "RENAME":
             tags.rename(self.tag, self.new_name)
-        elif self.verb in ("DROP", "DELETE"):
+            return empty_result()
+        if self.verb in ("DROP", "DELETE"):
             if not self.only_if or tags.exists(self.tag):
                 tags.delete(self.tag)
-        elif self.verb == "REPLACE" or (self.or_replace and tags.exists(self.tag)):
+            return empty_result()
+        if self.snapshot is None:
+            seal_decided(table)
+        if self.verb == "REPLACE" or (self.or_replace and tags.exists(self.tag)):
             tags.replace(self.tag, self.snapshot, self.retained)
         else:
             tags.create(self.tag, self.snapshot, self.retained, if_not_exists=self.only_if)
