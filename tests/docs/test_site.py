@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -72,6 +73,13 @@ def test_the_search_works_from_files_and_finds_every_page(site: Path) -> None:
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
     for page in ("compare", "costs", "migrate", "troubleshooting", "tutorials/cdc", "reference/python"):
         assert f'"{page}.html' in index
+
+
+@pytest.mark.parametrize("word", ["backup", "upgrade", "airflow", "uninstall"])
+def test_a_word_that_is_searched_is_a_heading(site: Path, word: str) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    guides = {part["location"] for part in index["docs"] if word in part["title"].lower()}
+    assert any(not place.startswith(("project/", "reference/cli", "reference/python")) for place in guides)
 
 
 def test_the_python_reference_has_the_names_of_the_package(site: Path) -> None:

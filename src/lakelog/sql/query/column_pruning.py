@@ -134,8 +134,8 @@ class ColumnUse:
 
     def _column_of(self, parts: list[str], relation: exp.Expr, select: exp.Select) -> frozenset[str]:
         """The columns of this relation that a dotted name may refer to."""
-        qualifiers = _qualifiers(parts, relation)
-        others = (r for r in relations_of(select) if r is not relation)
+        qualifiers = _qualifiers(parts, relation) if len(parts) > 1 else []
+        others = (r for r in relations_of(select) if r is not relation) if len(parts) > 1 else ()
         if not qualifiers and any(_is_qualified(parts, r) for r in others):
             return frozenset()
         known = self._outputs_of(relation)
