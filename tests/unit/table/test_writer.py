@@ -79,6 +79,16 @@ def test_commits_of_an_open_writer_within_the_interval_share_a_snapshot(tmp_path
     assert table.latest_snapshot().id == 3 and files(table) == fold(table) == dict.fromkeys((1, 2, 3, 4), "a")
 
 
+def test_rows_that_only_a_compaction_shows_are_there_after_each_commit(tmp_path) -> None:
+    table = make(tmp_path, ", 'commit.interval' = '1 h', 'deletion-vectors.enabled' = 'true'")
+    with table.writer() as writer:
+        for number in (1, 2):
+            writer.write(rows(number))
+            writer.commit()
+            assert files(table) == dict.fromkeys(range(1, number + 1), "a")
+    assert files(table) == fold(table) == {1: "a", 2: "a"}
+
+
 @pytest.mark.parametrize(
     "statement",
     [

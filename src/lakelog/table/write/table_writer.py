@@ -17,6 +17,7 @@ from lakelog.io.machine import ProcessLock
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
@@ -106,6 +107,8 @@ class TableWriter(RowWriter):
         is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._sealer = None if self._committer is None else Sealer(self._committer, work=_seal)
+        # rows that only a compaction shows would be seen before their snapshot and not after it
+        self._may_wait = table.emits_log and not (table.schema.is_keyed and needs_lookup(table.options))
         self._may_be_decided = False
         self._counts = row_counts()
         weakref.finalize(self, _abandon, table, self._writer, self._sealer).atexit = False
@@ -164,7 +167,7 @@ class TableWriter(RowWriter):
             counts = WrittenRows.of(results).as_changes
             self._counts = sum_of((self._counts, counts))
             self._end_epoch()
-            if self._sealer is not None and self._table.emits_log and not self._sealer.is_due:
+            if self._sealer is not None and self._may_wait and not self._sealer.is_due:
                 with after_decision(self._table.name):
                     self._sealer.notify()
                 return counts
@@ -221,6 +224,7 @@ class TableWriter(RowWriter):
             with after_decision(self._table.name):
                 seal_in_turn(self._committer, marks=True)
             has_rows = self._has_rows()
+            expire_best_effort(self._table)
         close_writer(self._writer)
         self._table.registered.drop(self._writer)
         if not has_rows:
