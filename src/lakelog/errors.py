@@ -53,6 +53,15 @@ class InvalidSchema(InvalidRequest):
     """Columns or rows do not fit the table."""
 
 
+class ConstraintViolation(InvalidSchema):
+    """A row violates a CHECK constraint of the table; correct the row, or change the constraint."""
+
+    def __init__(self, message: str, is_rejected: bool = False) -> None:
+        super().__init__(message)
+        self.is_rejected = is_rejected
+        """True if the constraint rejects the row, and does not fail the write."""
+
+
 class UnsupportedStatement(InvalidRequest):
     """The statement cannot be understood or is not supported."""
 

@@ -36,7 +36,8 @@ REPLICA: Final = Feature(
 PADDED: Final = Feature(
     "padded-keys", READER, "0.2.0", "keys of CHAR are padded, so a key has one bucket and one file range"
 )
-FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in (REPLICA, PADDED)}
+CHECKS: Final = Feature("check-constraints", WRITER, "0.3.0", "CHECK constraints, which a writer checks rows against")
+FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in (REPLICA, PADDED, CHECKS)}
 """Every feature that this version knows, by name."""
 
 
@@ -69,6 +70,11 @@ class TableFeatures:
         if feature.kind == READER:
             return replace(self, readers=(*self.readers, feature.name))
         return replace(self, writers=(*self.writers, feature.name))
+
+    def without_feature(self, feature: Feature) -> TableFeatures:
+        """The same features without one."""
+        readers, writers = ([name for name in part if name != feature.name] for part in (self.readers, self.writers))
+        return TableFeatures(tuple(readers), tuple(writers))
 
     def to_text(self) -> str:
         """The value of the option."""

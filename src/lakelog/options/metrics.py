@@ -108,6 +108,9 @@ ROWS_REJECTED: Final = Metric(
     COUNTER,
     "Rows that commits left out with `on-bad-record` = `skip` or `keep`. They count when their epoch is decided.",
 )
+ROWS_IN_DOUBT: Final = Metric(
+    "rows_in_doubt", COUNTER, "Rows that were written and violate a constraint with ON VIOLATION WARN.", ("table",)
+)
 LOG_ERRORS: Final = Metric(
     "log_errors",
     COUNTER,

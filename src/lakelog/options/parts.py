@@ -79,6 +79,11 @@ INGESTS: Final[Registry[Any]] = Registry(
 )
 """Scheme of an address → the class that copies tables of such a database and follows their changes."""
 
+CONDITIONS: Final[Registry[Any]] = Registry(
+    "language of conditions", {"sql": "lakelog.sql.query.predicate_parser:parse_filter"}
+)
+"""Language of a stored condition → function of (text, schema) that returns a ``Predicate``; writes load it."""
+
 SECRETS: Final[Registry[Any]] = Registry(
     "provider of secrets",
     {

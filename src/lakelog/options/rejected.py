@@ -9,6 +9,7 @@ from lakelog.options.option import Option
 
 KEEP: Final = "keep"
 FAIL: Final = "fail"
+SKIP: Final = "skip"
 
 ON_BAD_RECORD: Final = Option(
     "on-bad-record",
@@ -18,7 +19,7 @@ ON_BAD_RECORD: Final = Option(
     "stops with an error; skip omits the row and counts it; keep stores it in t$rejected, exactly once with the rest "
     "of its epoch.",
     scope=("table", "write"),
-    choices=(FAIL, "skip", KEEP),
+    choices=(FAIL, SKIP, KEEP),
 )
 REJECTED_RETENTION: Final = Option(
     "rejected.retention",

@@ -9,6 +9,7 @@ from lakelog.errors import InvalidOption
 from lakelog.options.changelog import CHANGELOG_OPTIONS, CHANGELOG_PRODUCER
 from lakelog.options.commit import COMMIT_OPTIONS
 from lakelog.options.compaction import COMPACTION_OPTIONS
+from lakelog.options.constraints import CHECK_PREFIX
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.iceberg import ICEBERG_OPTIONS
 from lakelog.options.log import LOG_ENABLED
@@ -354,8 +355,10 @@ _ALL: Final[tuple[Option[Any], ...]] = (
 QUERY_AUTH: Final = "query-auth.enabled"
 """Paimon's flag of a table whose catalog decides, per user, which rows and columns a query returns."""
 
-TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))
-"""Every declared option of the files; ``fields.<column>.…`` and ``file-index.bloom-filter.…`` pass as they are."""
+TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX, CHECK_PREFIX))
+"""Every declared option of the files; ``fields.<column>.…`` and ``file-index.bloom-filter.…`` pass as they are.
+
+``check.…`` are constraints."""
 
 
 Missing = Literal["error", "null"]

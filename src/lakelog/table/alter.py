@@ -20,6 +20,7 @@ from lakelog.filestore.metadata.schemas import can_read_as
 from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.compatibility import DEFAULTS
+from lakelog.options.features import FEATURES_KEY
 from lakelog.options.log import (
     LOG_ADDRESS,
     LOG_ADOPT,
@@ -37,6 +38,7 @@ from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import type_keyword
+from lakelog.table.added_constraints import changed_features, check_existing_rows, features_after
 from lakelog.table.column_options import check_column_options
 from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.log_switch import (
@@ -47,6 +49,7 @@ from lakelog.table.log_switch import (
     settle_log,
     switching,
 )
+from lakelog.table.model.constraints import check_constraints
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
     ALL_OPTIONS,
@@ -75,7 +78,10 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
     location, schema_changes = catalog.load_table(identifier), [_canonical(c) for c in changes]
     has_log = Options(location.schema.options).need(LOG_ENABLED)
-    if Options(options_after(location.schema.options, schema_changes)).need(LOG_ENABLED) == has_log:
+    options = options_after(location.schema.options, schema_changes)
+    schema_changes += changed_features(location.schema.options, options)
+    check_existing_rows(location, options)
+    if Options(options).need(LOG_ENABLED) == has_log:
         others = [
             c for c in schema_changes if not (isinstance(c, SetOption | RemoveOption) and c.key == LOG_ENABLED.key)
         ]
@@ -144,6 +150,7 @@ def _altered(
         check_writable(after.options)
         check_view_change(before, after)
         check_column_options(after)
+        check_constraints(after, before)
         if not switches_log:
             _check_log_options(before, after)
         elif log_generation(before) != log_generation(location.schema):
@@ -260,6 +267,8 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
     for key in {*before.options, *after.options}:
         old, new = before.options.get(key), after.options.get(key)
         if old == new:
+            continue
+        if key == FEATURES_KEY and new == features_after(before.options, after.options):
             continue
         if key.startswith(_KEPT_BY_LAKELOG) and key != DEFAULTS.key:
             raise _refused_option(key, new, "it is reserved for lakelog")

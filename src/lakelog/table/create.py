@@ -19,7 +19,8 @@ from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
 from lakelog.merge.table_rules import check_writable
-from lakelog.options.features import FEATURES_KEY, PADDED, TableFeatures
+from lakelog.options.constraints import has_constraints
+from lakelog.options.features import CHECKS, FEATURES_KEY, PADDED, TableFeatures
 from lakelog.options.log import (
     DROP_WITH_TABLE,
     LOG_ADOPT,
@@ -29,6 +30,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
 from lakelog.paimon.schema.schema import PADDED_KEYS, TableSchema
 from lakelog.table.column_options import check_column_options
+from lakelog.table.model.constraints import check_constraints
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
     canonical_options,
@@ -60,8 +62,12 @@ def create_table(
     if PADDED_KEYS in schema.options:
         features = TableFeatures.of(schema.options).with_feature(PADDED)
         schema = replace(schema, options={**schema.options, FEATURES_KEY: features.to_text()})
+    if has_constraints(schema.options):
+        features = TableFeatures.of(schema.options).with_feature(CHECKS)
+        schema = replace(schema, options={**schema.options, FEATURES_KEY: features.to_text()})
     options = dict(schema.options)
     check_column_options(schema)
+    check_constraints(schema)
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)
         if if_not_exists:

@@ -19,6 +19,7 @@ from lakelog.options.log import DROP_WITH_TABLE, EMIT_MODE, LOG_ADDRESS, LOG_ADO
 from lakelog.options.option import Options
 from lakelog.options.view import VIEW
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
+from lakelog.paimon.schema.constraint_changes import ConstraintChange
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.log.register import NamedReaders
@@ -129,6 +130,8 @@ def options_after(options: Mapping[str, str], changes: Sequence[SchemaChange]) -
             after[change.key] = change.value
         elif isinstance(change, RemoveOption):
             after.pop(change.key, None)
+        elif isinstance(change, ConstraintChange):
+            after = change.options_after(after)
     return after
 
 

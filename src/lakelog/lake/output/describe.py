@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakelog.merge.table_rules import log_content
+from lakelog.options.constraints import constraints_of
 from lakelog.options.log import CHANGES, INPUT, shown_value
 from lakelog.options.notebook import rows_html, time_text
 from lakelog.options.option import Options
@@ -46,6 +47,9 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
         rows.append(("log content", content, _CONTENTS[content]))
         rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
         rows += _catch_up(table)
+    if constraints := constraints_of(schema.options):
+        rows += [("", "", ""), ("# constraints", "", "")]
+        rows += [(constraint.name, constraint.to_text(), "") for constraint in constraints]
     rows += [("", "", ""), ("# options", "", "")]
     rows += [(k, shown_value(k, v), "") for k, v in sorted(schema.options.items()) if k != VIEW.key]
     return rows

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from lakelog.options.constraints import ACTIONS, Constraint
 from lakelog.paimon.schema.changes import (
     FIRST,
     AddColumn,
@@ -25,6 +26,7 @@ from lakelog.paimon.schema.changes import (
     SetOption,
     after,
 )
+from lakelog.paimon.schema.constraint_changes import AddConstraint, DropConstraint
 from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Token
 from lakelog.sql.syntax.token_stream import TokenStream
@@ -35,7 +37,7 @@ _COMMENT = "comment"
 _NOT_COLUMNS = {
     "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PRIMARY": "the primary key is fixed when a table is created; create a new table and copy the rows",
-    "CONSTRAINT": "constraints are fixed when a table is created; create a new table and copy the rows",
+    "CONSTRAINT": "write ADD CONSTRAINT name CHECK (condition), or DROP CONSTRAINT name, one in a statement",
     "UNIQUE": "UNIQUE is not supported; lakelog enforces primary keys only",
     "DISTRIBUTION": "buckets are changed by the option 'bucket': ALTER TABLE … SET TBLPROPERTIES ('bucket' = '8')",
     "PARTITION": "partitions are created and removed with their rows; no ALTER TABLE is needed",
@@ -273,11 +275,45 @@ def _read_unset(cursor: TokenStream) -> Iterator[Alteration]:
     cursor.expect_symbol(")", " or ',' after an option")
 
 
+def _read_constraint(cursor: TokenStream) -> Iterator[Alteration]:
+    """``ADD CONSTRAINT name CHECK (condition) [ON VIOLATION FAIL|REJECT|WARN] [NOT VALID]``."""
+    start_token = cursor.peek()
+    assert start_token is not None
+    name = cursor.name_part("the name of the constraint")
+    if not cursor.accept_words("CHECK"):
+        cursor.fail("only CHECK (…) constraints can be added; the primary key is fixed when a table is created")
+    first = cursor.peek()
+    cursor.expect_symbol("(")
+    cursor.at -= 1
+    cursor.skip_group()
+    last = cursor.tokens[cursor.at - 1]
+    assert first is not None
+    condition = cursor.source.script[first.end : last.start].strip()
+    action, is_valid = ACTIONS[0], True
+    if cursor.accept_words("ON", "VIOLATION"):
+        token = cursor.peek()
+        if token is None or token.text.lower() not in ACTIONS:
+            cursor.fail_expected(f"{', '.join(ACTIONS).upper()} after ON VIOLATION")
+        action = cursor.take().text.lower()
+    if cursor.accept_words("NOT", "VALID"):
+        is_valid = False
+    yield Alteration(AddConstraint(Constraint(name, condition, action, is_valid)), start_token)
+
+
+def _read_dropped_constraint(cursor: TokenStream) -> Iterator[Alteration]:
+    """``DROP CONSTRAINT [IF EXISTS] name``."""
+    start_token = cursor.peek()
+    if_exists = cursor.accept_words("IF", "EXISTS")
+    assert start_token is not None
+    yield Alteration(DropConstraint(cursor.name_part("the name of the constraint"), if_exists), start_token)
+
+
 def _refuse_replace(cursor: TokenStream) -> Iterator[Alteration]:
     cursor.fail("REPLACE COLUMNS would drop all columns; describe the change with ADD, DROP, RENAME and ALTER COLUMN")
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[TokenStream], Iterator[Alteration]]], ...] = (
+    (("ADD", "CONSTRAINT"), _read_constraint), (("DROP", "CONSTRAINT"), _read_dropped_constraint),
     (("ADD",), _read_adds), (("DROP",), _read_drops), (("MODIFY",), _read_modifies),
     (("RENAME",), _read_rename), (("ALTER",), _read_alter), (("CHANGE",), _read_change),
     (("REPLACE", "COLUMNS"), _refuse_replace), (("SET", "TBLPROPERTIES"), _read_set), (("SET",), _read_set),

@@ -242,13 +242,13 @@ def _rewrite(
             rows = pa.Table.from_batches([batch])
             matches = pc.scalar(True) if condition is None else condition.to_arrow(rows.schema)
             is_match = pc.coalesce(matches, pc.scalar(False))
-            parts = [rows.filter(~is_match)]
-            matched += len(rows) - len(parts[0])
+            kept = rows.filter(~is_match)
+            matched += len(rows) - len(kept)
+            for part in kept.to_batches():
+                task.write(part, are_new=False)
             if change.clause.action != DELETE:
-                parts.append(_with_values(rows.filter(is_match), values))
-            for part in parts:
-                for kept in part.to_batches():
-                    task.write(kept)
+                for part in _with_values(rows.filter(is_match), values).to_batches():
+                    task.write(part)
         commit_rewrite(target, writer, [task.finish()], names)
     except BaseException:
         task.close()

@@ -10,10 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakelog.errors import Corrupt, InvalidOption, LakelogError
+from lakelog.errors import ConstraintViolation, Corrupt, InvalidOption, InvalidSchema, LakelogError
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
-from lakelog.options.rejected import FAIL, KEEP, ON_BAD_RECORD
+from lakelog.options.constraints import REJECT, constraints_of
+from lakelog.options.rejected import FAIL, KEEP, ON_BAD_RECORD, SKIP
 from lakelog.paimon.types.checked_values import parsing
 from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -65,11 +66,14 @@ class Rejects:
     """The rejected rows of one attempt, and their number ``count``; not for several threads.
 
     ``add`` each, then ``finish`` once, or ``close`` after a failure, which deletes the files. With ``keep`` false the
-    rows are only counted.
+    rows are only counted. ``action`` is that of the table on bad records; with ``fail``, only a constraint rejects.
+    Without an ``action``, every bad row is rejected.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, epoch: int, task: int, keep: bool) -> None:
-        self._table, self._keep = table, keep
+    def __init__(
+        self, table: DynamicTable, writer: str, epoch: int, task: int, keep: bool, action: str | None = None
+    ) -> None:
+        self._table, self._keep, self._action = table, keep, action
         self._own = {"writer": writer, "epoch": epoch, "task": task}
         self._held: list[dict[str, Any]] = []
         self._bytes = self.count = self._part_rows = 0
@@ -80,9 +84,28 @@ class Rejects:
 
     @staticmethod
     def of(table: DynamicTable, writer: str, epoch: int, task: int) -> Rejects | None:
-        """Those of an attempt by ``on-bad-record``, None if a bad row fails the write."""
+        """Those of an attempt by ``on-bad-record`` and the constraints, None if each bad row fails the write."""
         action = table.options.need(ON_BAD_RECORD)
-        return None if action == FAIL else Rejects(table, writer, epoch, task, keep=action == KEEP)
+        rejecting = _rejecting(table)
+        if rejecting and action == SKIP:
+            raise InvalidOption(
+                f"option '{ON_BAD_RECORD.key}' = '{action}' would lose the rows that constraint '{rejecting[0]}' of "
+                f"table {table.name} rejects: use '{KEEP}' or '{FAIL}'"
+            )
+        if action == FAIL and not rejecting:
+            return None
+        return Rejects(table, writer, epoch, task, keep=action != SKIP, action=action)
+
+    @staticmethod
+    def are_kept(table: DynamicTable) -> bool:
+        """True if an attempt may store rejected rows, for which it must be an epoch."""
+        return table.options.need(ON_BAD_RECORD) == KEEP or bool(_rejecting(table))
+
+    def takes(self, why: InvalidSchema) -> bool:
+        """True if a row with this error is rejected, False if it fails the write."""
+        if self._action is None:
+            return True
+        return why.is_rejected if isinstance(why, ConstraintViolation) else self._action != FAIL
 
     def add(self, row: Mapping[str, Any], reason: str) -> None:
         """Adds a row: columns of ``REJECTED_SCHEMA`` without those of the attempt, unless it was rejected before."""
@@ -152,6 +175,11 @@ class Rejects:
         if parquet is not None and sink is not None:
             parquet.close()
             sink.close()
+
+
+def _rejecting(table: DynamicTable) -> list[str]:
+    """The names of the constraints that reject rows."""
+    return [constraint.name for constraint in constraints_of(table.schema.options) if constraint.action == REJECT]
 
 
 def rejected_rows(table: DynamicTable, entry: RejectedEntry) -> Iterator[pa.RecordBatch]:

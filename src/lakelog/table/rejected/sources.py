@@ -86,6 +86,8 @@ def judged(source: Source, work: Callable[[pa.RecordBatch], T], rejects: Rejects
             try:
                 done.append(work(source.rows(start, stop)))
             except InvalidSchema as why:
+                if not rejects.takes(why):
+                    raise
                 middle = source.cut(start, stop)
                 if middle < stop:
                     waiting += [(middle, stop), (start, middle)]

@@ -34,6 +34,7 @@ from lakelog.table.log.partitions import is_aligned, log_partition_of_rows
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import check_lease
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
+from lakelog.table.model.constraints import RowConstraints
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.pairs import UpdatePairs
 from lakelog.table.rejected.rows import Rejects
@@ -90,6 +91,7 @@ class TaskWriter:
         self._stages = stages and table.emits_files
         self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
         self._missing = table.options.need(MISSING_COLUMNS)
+        self._constraints = RowConstraints.of(table.schema, table.name)
         check_bucket_mode(table)
         if table.publishes:
             check_log_content(table.options)
@@ -121,10 +123,11 @@ class TaskWriter:
         if kept is not None:
             kept.begin_use()
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batch: pa.RecordBatch, are_new: bool = True) -> None:
         """Writes rows (table columns by name, optionally ``_row_kind``).
 
-        When files are rewritten, ``_row_kind`` only counts the changed rows; it is NULL for the others.
+        When files are rewritten, ``_row_kind`` only counts the changed rows; it is NULL for the others. Rows of the
+        table that stay as they are (not ``are_new``) are not checked against its constraints.
 
         Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
         """
@@ -133,7 +136,16 @@ class TaskWriter:
         # a wrong column is no fault of any row
         batch = with_own_columns(batch, self._table.schema, self._table.name, self._missing)
         if self._rejects is None:
-            self.write_checked(*self._checked(self._count_changed(batch) if self._rewrites else batch))
+            changed: np.ndarray | None = None
+            if self._rewrites:
+                batch, changed = self._count_changed(batch)
+            rows, kinds = self._checked(batch)
+            if self._constraints is not None and are_new:
+                checked = kinds if not self._rewrites else changed
+                if checked is not None:
+                    self._constraints.check(rows, checked)
+                    self._constraints.warn(rows, checked)
+            self.write_checked(rows, kinds)
         else:
             self.write_good(self._pairs.whole(batch, self._row_count + self._rejects.count))
 
@@ -145,6 +157,8 @@ class TaskWriter:
                 kinds = np.concatenate([kinds for _, kinds in good])
                 # several batches, if a column has more than 2 GiB
                 for rows in pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches():
+                    if self._constraints is not None:
+                        self._constraints.warn(rows, kinds[: rows.num_rows])
                     self.write_checked(rows, kinds[: rows.num_rows])
                     kinds = kinds[rows.num_rows :]
 
@@ -152,6 +166,8 @@ class TaskWriter:
         """As ``_checked``, and tries the seal, because nothing may refuse a row later. Raises InvalidSchema."""
         with row_errors(self._table.name):
             rows, kinds = self._checked(batch)
+            if self._constraints is not None:
+                self._constraints.check(rows, kinds)
             whole = pa.Table.from_batches([rows])
             whole = whole.append_column(ORDER_COLUMN, pa.array(np.arange(rows.num_rows)))
             whole = whole.append_column(KIND_COLUMN, pa.array(kinds))
@@ -263,14 +279,20 @@ class TaskWriter:
             if kept is not None:
                 kept.end_use()
 
-    def _count_changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Counts the rows of a rewrite that have a row kind; returns the batch without the kinds."""
+    def _count_changed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray | None]:
+        """Counts the rows of a rewrite that have a row kind; returns the batch without the kinds, and the kinds.
+
+        The kind of a row that stays as it is, is -1. Without kinds, all rows stay.
+        """
         index = batch.schema.get_field_index(ROW_KIND_COLUMN)
         if index < 0:
-            return batch
-        changed = kinds_from_text(batch.column(index).drop_null(), ROW_KIND_COLUMN)
-        self._kinds += np.bincount(changed.to_numpy(), minlength=len(NAMES))
-        return batch.drop_columns([ROW_KIND_COLUMN])
+            return batch, None
+        texts = batch.column(index)
+        changed = kinds_from_text(texts.drop_null(), ROW_KIND_COLUMN).to_numpy()
+        self._kinds += np.bincount(changed, minlength=len(NAMES))
+        kinds = np.full(batch.num_rows, -1, dtype=np.int64)
+        kinds[texts.is_valid().to_numpy(zero_copy_only=False)] = changed
+        return batch.drop_columns([ROW_KIND_COLUMN]), kinds
 
     def _count_on(self, rows_of: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """The arrival order of rows, for a table without a log."""

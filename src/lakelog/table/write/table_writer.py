@@ -20,7 +20,6 @@ from lakelog.logstore.clients import close_clients
 from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
-from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
@@ -104,7 +103,7 @@ class TableWriter(RowWriter):
         self._epoch = 0
         self._linger_s = table.options.need(LINGER).total_seconds() if table.emits_log else 0.0
         self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
-        is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
+        is_epoch = table.emits_log or (may_reject and Rejects.are_kept(table))
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._sealer = None if self._committer is None else Sealer(self._committer, work=_seal)
         # rows that only a compaction shows would be seen before their snapshot and not after it
