@@ -132,7 +132,7 @@ def test_the_log_keeps_what_whole_changes_need_after_a_kill(kafka, tmp_path, top
 def test_an_idle_mirror_commits_before_the_broker_forgets_its_transactional_id(
     kafka, tmp_path, topic, monkeypatch
 ) -> None:
-    monkeypatch.setattr("lakelog.table.tail.mirror._IDLE_S", 0.1)
+    monkeypatch.setattr("lakelog.table.tail.copy._IDLE_S", 0.1)
     table, stopped = make(tmp_path), threading.Event()
     write(table, 1)
     run(table, address(kafka, topic))

@@ -53,8 +53,8 @@ BY_SPARK = (
     "select k, stddev(v) as s, percentile(v, 0.5) as p, sort_array(collect_list(v)) as l from db.items group by k",
     "select id, upper(k) as u, regexp_replace(k, '[a-z]', '-') as r, tags, size(tags) as n from db.items",
     "select id, named_struct('a', v, 'b', tags) as s, map('k', k) as m from db.items where exists(tags, t -> t <> 'q')",
-    "select k, count(*) as c from db.items where lower(k) <> 'none' or k is null group by k",
-    "select max(sqrt(abs(v))) as m from db.items",
+    "select k, count(*) as c from db.items where soundex(k) <> 'none' or k is null group by k",
+    "select max(cbrt(abs(v))) as m from db.items",
 )
 
 
@@ -73,10 +73,17 @@ def test_a_view_that_only_spark_computes_follows_its_source(shop: Lake, query: s
     assert rows(shop, "db.v") == asked(shop, query)
 
 
-def test_rows_that_stay_are_not_written_again(shop: Lake) -> None:
-    shop.sql("create materialized view db.v as select id, upper(k) as u, tags from db.items")
+def test_spark_goes_on_from_a_value_that_only_it_computes(shop: Lake) -> None:
+    query = "select id, upper(k) as u, tags from db.items"
+    shop.sql("delete from db.items where id = 3")  # whose ß has another upper case in DuckDB
+    shop.sql(f"create materialized view db.v as {query}")
+    shop.sql("insert into db.items values (3, 'Qß', -1, null)")
+    done = shop.views.refresh("db.v")
+    assert (done.rows, done.is_whole) == (1, True), "rows that stay are not written again"
+    assert rows(shop, "db.v") == asked(shop, query)
     shop.sql("update db.items set k = 'new' where id = 1")
     assert shop.views.refresh("db.v").rows == 1
+    assert rows(shop, "db.v") == asked(shop, query)
 
 
 def test_views_over_views_are_refreshed_by_a_runner_and_after_a_restart(

@@ -25,12 +25,12 @@ from lakelog.options.option import Options
 from lakelog.options.registry import Registry
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.row_changes import RowChange
-from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.local.engine import LocalEngine
 from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.lexer import quoted_name
+from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.read.time_travel import SESSION_ZONE, zone_of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from lakelog.errors import InvalidRequest
+
 INSTANT: Final = "lakelog_instant"
 TRUNCATED: Final = "lakelog_truncated"
 QUOTIENT: Final = "lakelog_quotient"
@@ -18,6 +20,26 @@ UPPER: Final = "lakelog_upper"
 
 NEEDS_SPARK: Final = "lakelog needs Spark for "
 """Start of the message of an error for a value that only Spark computes."""
+
+
+class NeedsSpark(Exception):
+    """A statement has a part whose meaning this process may not share; the text says which.
+
+    ``fault`` is what is wrong with the statement if there is no Spark to understand it.
+    """
+
+    def __init__(self, why: str = "", fault: str = "") -> None:
+        super().__init__(why)
+        self.fault = fault
+
+
+def failure_of(computing: str, failed: Exception) -> NeedsSpark | InvalidRequest:
+    """The error for one of DuckDB in ``computing``: NeedsSpark for a value that only Spark computes."""
+    said = str(failed).partition("\n")[0]
+    if NEEDS_SPARK in said:
+        return NeedsSpark(said.partition(NEEDS_SPARK)[2])
+    return InvalidRequest(f"{computing}: {said}")
+
 
 _UNITS: Final = "lakelog_units"
 _LIMIT: Final = "CAST(85000000000000000000000000000000000000 AS HUGEINT)"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from lakelog.errors import InvalidRequest, NotFound
+from lakelog.io.clock import pause
 from lakelog.options.names import visible
 from lakelog.service.ingest.column_types import TypeInfo, arrow_type_of
 from lakelog.service.ingest.connection import Connection, Server
@@ -19,6 +20,8 @@ from lakelog.service.ingest.position import parse_lsn
 
 PLUGIN: Final = "pgoutput"
 _OLDEST: Final = 100_000
+_RELEASE_CHECKS: Final = 10
+"""How often a slot that is in use is looked at again, for some ten seconds."""
 _TEXT: Final = 25
 _VARCHAR: Final = 1043
 _NO_IDENTITY: Final = (
@@ -270,11 +273,18 @@ class Source:
         self._connection.execute("SELECT pg_create_logical_replication_slot(%s, %s)", (name, PLUGIN))
 
     def drop(self, slot: str, publication: str) -> bool:
-        """Drops the slot and, if it is named, the publication; True if there was a slot."""
-        rows = self._connection.execute(
-            "SELECT active FROM pg_replication_slots WHERE slot_name = %s AND plugin = %s", (slot, PLUGIN)
-        ).fetchall()
-        if rows and rows[0][0]:
+        """Drops the slot and, if it is named, the publication; True if there was a slot.
+
+        Raises InvalidRequest if a process uses it. The server releases that of an ended one some moments later.
+        """
+        for number in range(_RELEASE_CHECKS):
+            rows = self._connection.execute(
+                "SELECT active FROM pg_replication_slots WHERE slot_name = %s AND plugin = %s", (slot, PLUGIN)
+            ).fetchall()
+            if not rows or not rows[0][0]:
+                break
+            pause(number, 0.05, 2.0)
+        else:
             raise InvalidRequest(f"slot '{slot}' is in use: stop the process that ingests from it")
         if rows:
             self._connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))

@@ -20,12 +20,15 @@ from lakelog.sql.embedded.types import (
     TIMESTAMP_NTZ,
     WHOLE,
     Kind,
-    NeedsSpark,
     check_exact,
     decimal,
     unified,
-)  # fmt: skip
-from lakelog.state.spark_functions import AVERAGE, INSTANT
+)
+from lakelog.state.spark_functions import (
+    AVERAGE,
+    INSTANT,
+    NeedsSpark,  # fmt: skip
+)
 
 TIMES: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 _ISO: Final = re.compile(r"[1-9]\d{3}-\d\d-\d\d(?:[ T]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,6})?)?)?")

@@ -15,7 +15,8 @@ from lakelog.sql.embedded.numbers import NUMBERS, Numbers
 from lakelog.sql.embedded.texts import TEXTS, Texts
 from lakelog.sql.embedded.times import TIMES_OF_SQL, Times
 from lakelog.sql.embedded.translation import Methods
-from lakelog.sql.embedded.types import BOOLEAN, NULL, OTHER, STRING, WHOLE, Kind, NeedsSpark, literal_kind
+from lakelog.sql.embedded.types import BOOLEAN, NULL, OTHER, STRING, WHOLE, Kind, literal_kind
+from lakelog.state.spark_functions import NeedsSpark
 
 
 class Expressions(Numbers, Aggregates, Texts, Times):

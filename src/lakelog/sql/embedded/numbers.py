@@ -15,14 +15,20 @@ from lakelog.sql.embedded.types import (
     TIMESTAMP_NTZ,
     WHOLE,
     Kind,
-    NeedsSpark,
     arithmetic_kind,
     decimal,
     literal_kind,
     quotient_kind,
     unified,
-)  # fmt: skip
-from lakelog.state.spark_functions import DECIMAL_QUOTIENT, QUOTIENT, REMAINDER, SQUARE_ROOT, WHOLE_QUOTIENT
+)
+from lakelog.state.spark_functions import (
+    DECIMAL_QUOTIENT,
+    QUOTIENT,
+    REMAINDER,
+    SQUARE_ROOT,
+    WHOLE_QUOTIENT,
+    NeedsSpark,  # fmt: skip
+)
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _MONTHS: Final = ("YEAR", "QUARTER", "MONTH")

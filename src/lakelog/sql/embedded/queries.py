@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from lakelog.sql.embedded.casts import align
 from lakelog.sql.embedded.expressions import Expressions
-from lakelog.sql.embedded.types import ANY, NULL, OTHER, Kind, NeedsSpark, unified
+from lakelog.sql.embedded.types import ANY, NULL, OTHER, Kind, unified
+from lakelog.state.spark_functions import NeedsSpark
 
 Relations = Mapping[str, Mapping[str, Kind]]
 """Alias of a relation → its columns, all in lower case."""

@@ -21,12 +21,12 @@ from lakelog.sql.embedded.database import EmbeddedDatabase
 from lakelog.sql.embedded.labels import label_of
 from lakelog.sql.embedded.queries import Relations, text_of, translated
 from lakelog.sql.embedded.relations import Relation, RowStream, relation_of
-from lakelog.sql.embedded.types import NULL, STRING, Kind, NeedsSpark, arrow_type, sqlglot_type
+from lakelog.sql.embedded.types import NULL, STRING, Kind, arrow_type, sqlglot_type
 from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import point_at
 from lakelog.state.embedded_sql import INTERRUPTED, duckdb_module, quoted
-from lakelog.state.spark_functions import NEEDS_SPARK
+from lakelog.state.spark_functions import NeedsSpark, failure_of
 
 _BATCH_ROWS: Final = 65_536
 """Rows of a batch of a result whose size is limited."""
@@ -193,10 +193,7 @@ def _fetched(db: Any, text: str, streams: Sequence[RowStream], most: int | None)
         raise KeyboardInterrupt from stopped
     except duckdb_module().Error as failed:
         _raise_read_error(streams)
-        said = str(failed).partition("\n")[0]
-        if NEEDS_SPARK in said:
-            raise NeedsSpark(said.partition(NEEDS_SPARK)[2]) from failed
-        raise InvalidRequest(f"the query failed: {said}") from failed
+        raise failure_of("the query failed", failed) from failed
 
 
 def _fetched_at_most(result: Any, most: int) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, InvalidSchema
-from lakelog.sql.embedded.types import NeedsSpark
+from lakelog.state.spark_functions import NeedsSpark
 
 
 def stored(rows: pa.Table, schema: pa.Schema, table: str) -> pa.Table:

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from lakelog.sql.embedded.casts import as_kind, call, cast_in_place
 from lakelog.sql.embedded.translation import Methods, Translation, whole_literal
-from lakelog.sql.embedded.types import BOOLEAN, INT, STRING, WHOLE, Kind, NeedsSpark
-from lakelog.state.spark_functions import LOWER, UPPER
+from lakelog.sql.embedded.types import BOOLEAN, INT, STRING, WHOLE, Kind
+from lakelog.state.spark_functions import LOWER, UPPER, NeedsSpark
 
 TEXT_TESTS: Final[Mapping[type[exp.Expr], str]] = {
     exp.StartsWith: "starts_with",

@@ -9,7 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from lakelog.sql.embedded.casts import Part, align
-from lakelog.sql.embedded.types import BOOLEAN, NULL, STRING, Kind, NeedsSpark
+from lakelog.sql.embedded.types import BOOLEAN, NULL, STRING, Kind
+from lakelog.state.spark_functions import NeedsSpark
 
 Methods = Sequence[tuple[tuple[type[exp.Expr], ...], Callable[[Any, Any], Kind]]]
 """Nodes, the more special ones first → their translation."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakelog.paimon.types.types import AtomicType, DataType, RowType
+from lakelog.state.spark_functions import NeedsSpark
 
 WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 """From the narrowest to the widest."""
@@ -35,17 +36,6 @@ _DUCKDB: Final = {"STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NT
 def _built(text: str) -> exp.DataType:
     """A type of DuckDB; the parser of a type takes longer than that of a small query."""
     return exp.DataType.build(text, dialect="duckdb")
-
-
-class NeedsSpark(Exception):
-    """A statement has a part whose meaning this process may not share; the text says which.
-
-    ``fault`` is what is wrong with the statement if there is no Spark to understand it.
-    """
-
-    def __init__(self, why: str = "", fault: str = "") -> None:
-        super().__init__(why)
-        self.fault = fault
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,12 @@ from lakelog.sql.dml.row_changes import DELETE, RowChange, RowsWhere
 from lakelog.sql.embedded.database import EmbeddedDatabase
 from lakelog.sql.embedded.select import check_size, local_select
 from lakelog.sql.embedded.stored import stored
-from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.local.expressions import column_of, condition_of, literal_of, parsed, values_of
 from lakelog.sql.query.names import check_expression
 from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.struct_casts import FieldMatch
+from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts, row_counts

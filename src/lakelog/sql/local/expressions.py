@@ -17,10 +17,10 @@ from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
-from lakelog.sql.embedded.types import NeedsSpark
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.syntax.literals import BITS, literal_value
 from lakelog.sql.syntax.type_parser import type_text
+from lakelog.state.spark_functions import NeedsSpark
 
 _TEXTS: Final = {
     "CHAR": ".*",

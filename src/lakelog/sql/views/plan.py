@@ -12,7 +12,7 @@ from lakelog.errors import InvalidRequest, LakelogError, UnsupportedFeature
 from lakelog.options.scan import SCAN_SNAPSHOT
 from lakelog.paimon.types.arrow import arrow_schema, type_from_arrow
 from lakelog.paimon.types.types import STRING, AtomicType, DataType
-from lakelog.sql.embedded.queries import NeedsSpark, text_of, translated
+from lakelog.sql.embedded.queries import text_of, translated
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan
@@ -21,6 +21,7 @@ from lakelog.sql.views.changes import restricted_query, touched_queries, touches
 from lakelog.sql.views.keys import branches_of, row_key_of, source_field
 from lakelog.sql.views.query import ViewQuery, ViewSource, read_view_query
 from lakelog.sql.views.sums import by_changes
+from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
 from lakelog.table.views.local_plan import ADDED, BRANCH, REMOVED, LocalPlan, LocalSource, Touched
 from lakelog.table.views.local_state import EmptySources
@@ -75,8 +76,8 @@ def view_session(session: SessionContext, definition: ViewDefinition) -> Session
     return there
 
 
-def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:
-    """The plan of a definition, with the newest schemas of its sources.
+def plan_view(session: SessionContext, definition: ViewDefinition, only_spark: str = "") -> ViewPlan:
+    """The plan of a definition, with the newest schemas of its sources; for Spark if ``only_spark`` says why.
 
     Raises UnsupportedFeature for a query without a key or outside of the scope, NotFound for a missing source,
     NotInstalled without DuckDB.
@@ -95,6 +96,8 @@ def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:
     local = LocalPlan(sources, query.columns, names, key.is_nullable, key.of_branch, definition.zone)
     needs_spark, recomputes = "", touches_keys(query, key.positions)
     try:
+        if only_spark:
+            raise NeedsSpark(only_spark)
         local, kinds = _computed_here(query, local, schemas, key.positions, recomputes)
     except NeedsSpark as why:
         if key.of_branch:

@@ -28,6 +28,7 @@ from lakelog.paimon.types.types import type_text
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.views.plan import ViewPlan, plan_view, spark_plan
 from lakelog.sql.views.sources import Source, SourceReads
+from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.cuts.writer import CutTable, record_cut
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -74,7 +75,7 @@ class ViewRefresher:
         self._plan: ViewPlan | None = None
         self._writer: PositionedWriter | None = None
         self._state: LocalState | None = None
-        self._position = ""
+        self._position = self._only_spark = ""
         self._at: Mapping[str, Source] = {}
         self._noted_s = float("-inf")
         self._view: DynamicTable | None = None
@@ -152,6 +153,15 @@ class ViewRefresher:
         return done
 
     def _refreshed(self, rebuild: bool) -> Refresh:
+        """One refresh; in Spark from the first value on that DuckDB does not compute as Spark does."""
+        try:
+            return self._computed(rebuild)
+        except NeedsSpark as why:
+            self.close()
+            self._only_spark = str(why)
+            return self._computed(rebuild)
+
+    def _computed(self, rebuild: bool) -> Refresh:
         view = self._view = self._session.tables.open(self._identifier)
         definition = ViewDefinition.need(view.schema, view.name)
         if self._writer is not None and waiting_position(view, definition.writer) != self._writer.position:
@@ -194,7 +204,7 @@ class ViewRefresher:
 
     def _checked_plan(self, view: DynamicTable, definition: ViewDefinition) -> ViewPlan:
         """The plan for the newest schemas of the sources. Raises InvalidRequest if its columns are not the view's."""
-        plan = plan_view(self._session, definition)
+        plan = plan_view(self._session, definition, self._only_spark)
         columns = [(f.name, type_text(f.type)) for f in view.schema.fields]
         planned = [(name, type_text(kind)) for name, kind in plan.columns]
         if columns != planned:

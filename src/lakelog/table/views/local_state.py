@@ -19,6 +19,7 @@ from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.state.embedded_sql import CLOSED, INTERRUPTED, SETTINGS, duckdb_module, prepare, quoted
+from lakelog.state.spark_functions import failure_of
 from lakelog.table.views.local_plan import (
     ADDED,
     BRANCH,
@@ -227,8 +228,7 @@ class LocalState(ABC):
                 raise
             raise KeyboardInterrupt from stopped
         except duckdb_module().Error as failed:
-            said = str(failed).partition("\n")[0]
-            raise InvalidRequest(f"the rows of the view cannot be computed: {said}") from failed
+            raise failure_of("the rows of the view cannot be computed", failed) from failed
 
 
 def parts_of(batches: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
