@@ -70,7 +70,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
     help="Directory for metrics history, the audit log and saved queries.",
 )
 @click.option("--terminals", type=click.IntRange(min=1), default=4, show_default=True,
-              help="Maximum number of open terminals; each has a process of up to 2 GiB.")  # fmt: skip
+              help="Maximum number of open terminals; each has a process of up to 3 GiB.")  # fmt: skip
 @click.option("--demo", is_flag=True, help="Create a demo warehouse with a live writer and serve it.")
 @click.option("--open", "opens", is_flag=True, help="Open the dashboard in a browser.")
 def dashboard(

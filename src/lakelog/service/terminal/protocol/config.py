@@ -26,7 +26,7 @@ class Limits(JsonRecord):
     max_bytes: int = 8 * _MIB
     statement_s: float = 300.0
     idle_s: float = 1_800.0
-    memory_bytes: int = 2 * _GIB
+    memory_bytes: int = 3 * _GIB
     max_text_bytes: int = _MIB
     max_statements: int = 1_000
     parse_s: float = 5.0
@@ -38,8 +38,8 @@ class Limits(JsonRecord):
 
     @property
     def heap_bytes(self) -> int:
-        """The size of Spark's heap: two fifths, so that its other memory and its Python workers fit too."""
-        return self.memory_bytes * 2 // 5
+        """The size of Spark's heap: three tenths; beside it are its other memory, and a Python process of each stream."""
+        return self.memory_bytes * 3 // 10
 
 
 @dataclass(frozen=True)
