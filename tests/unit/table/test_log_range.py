@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -13,11 +14,13 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import InvalidOption, InvalidRequest, LakelogError
+from lakelog.errors import InvalidOption, InvalidRequest, LakelogError, Unavailable
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.option import Option
 from lakelog.options.scan import FILE_SCAN_OPTIONS
+from lakelog.service.optimizer.runner import RunContext, run_action
 from lakelog.table.read import log_range
 from log_tables import JSON, make, rows
 
@@ -169,3 +172,30 @@ def test_no_read_of_the_log_ignores_an_option_of_file_reads(tmp_path: Path, opti
         table.tail("earliest", options=hint)
     with pytest.raises(LakelogError):  # some choose changes of the files, or have no such snapshot
         table.scan(options={**BATCH, **hint}).to_arrow()
+
+
+def test_a_deletion_that_was_taken_back_restores_no_row(tmp_path: Path, monkeypatch) -> None:
+    """The log has two attempts of it, and then what takes the first one back."""
+    table = make(tmp_path, ", 'log.writer-timeout' = '10 s', 'log-store.type' = 'files'", "")
+    table.append(rows(1, 2))
+    first = table.latest_snapshot()
+    table.delete("id = 1")
+    table.append(rows(3))
+    create = LocalFileIO.create
+
+    def fails_once(io: LocalFileIO, path: str, data: bytes) -> bool:
+        if path.endswith("/changes"):
+            monkeypatch.setattr(LocalFileIO, "create", create)
+            raise Unavailable(f"create {path} failed")
+        return create(io, path, data)
+
+    monkeypatch.setattr(LocalFileIO, "create", fails_once)
+    table.rollback_to(first.id)
+    for lease in tmp_path.rglob("lease"):
+        os.utime(lease, (0, 0))
+    for need in table.health().needs:
+        run_action(table.logical, need.kind, RunContext(lambda: False))
+    kinds = [row["_row_kind"] for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()]
+    assert len(kinds) > 6, "the failed attempt and what takes it back are in the log"
+    netted = table.scan(columns=["id"], options={**BATCH, "scan.startup.mode": "earliest"}).to_arrow()
+    assert sorted(netted["id"].to_pylist()) == sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist())

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.write.memtable import Memtable
+from lakelog.logstore.protocol.header import CORRECTION
 from lakelog.merge import merge_engine
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine
 from lakelog.merge.multiset import Multiset
@@ -22,7 +23,7 @@ from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, kinds_from_text
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.table.log.position import LogPosition, SnapshotCutover
+from lakelog.table.log.position import LogPosition, SnapshotCutover, headers_of
 from lakelog.table.log.row_hashes import row_hashes
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -31,6 +32,7 @@ from lakelog.table.read.changes_scan import with_row_kind
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.snapshot_switch import SnapshotPart, check_log_hints, latest_full, start_position
 from lakelog.table.read.union_scan import union_scan
+from lakelog.table.read.unsealed_rows import taken_back
 
 _LATEST_FULL: Final = "latest-full"
 _MOST_BUFFER: Final = 64 << 20
@@ -136,7 +138,7 @@ class LogRangeScan(TableScan):
             batches: Iterable[pa.RecordBatch] = self._changes(part, _with(columns, keys))
         else:
             keys, engine = _HASHES, Multiset(schema)
-            batches = map(self._hashed, self._changes(part, tuple(schema.field_names)))
+            batches = map(self._hashed, self._accepted(part))
         memtable = Memtable(keys, engine, min(int(self.table.options.need(WRITE_BUFFER_SIZE)), _MOST_BUFFER))
         try:
             number = 0
@@ -147,6 +149,23 @@ class LogRangeScan(TableScan):
                 yield batch.filter(pc.is_in(batch.column(KIND_COLUMN), _ADDED)).select(columns)
         finally:
             memtable.close()
+
+    def _accepted(self, part: LogPart) -> Iterator[pa.RecordBatch]:
+        """The changes of a log without keys, less the records that later ones take back, and these corrections.
+
+        A deletion that is taken back beside a second attempt of it would restore the row that the second one deletes.
+        """
+        scan = LogScan(self.table, tuple(self.table.schema.field_names), part.switch)
+        if scan.is_transactional or part.switch is not None:  # they leave such records out themselves
+            yield from scan.read(part.bucket, part.start, part.end)
+            return
+        bounds = (part.bucket, part.start, part.end)
+        gone = pa.array(sorted(taken_back(scan.records_between(*bounds))), pa.int64())
+        for records in scan.records_between(*bounds):
+            heads = headers_of(records)
+            corrects = (heads["kind"] == CORRECTION) & (heads["ref"] >= part.start)
+            is_gone = pc.or_(pc.is_in(records.column("offset"), gone), pa.array(corrects.fill_null(False).to_numpy()))
+            yield from scan.decode(records.filter(pc.invert(is_gone)), part.bucket).to_batches()
 
     def _hashed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         hashes = row_hashes(self.table.schema, rows)

@@ -73,14 +73,15 @@ class LogTail:
             is_open |= is_data & unowned & (heads["offset"] >= self.unowned[bucket])
         return (is_open | (only & stays)).to_numpy()
 
-    def taken_back(self, bucket: int, records: Iterator[pa.Table]) -> frozenset[int]:
-        """The offsets of records whose corrections have a negative sum, for tables without a key."""
-        counts: Counter[int] = Counter()
-        for part in records:
-            heads = headers_of(part).filter(pl.col("kind") == CORRECTION)
-            for ref, sign in heads.group_by("ref").agg(pl.col("sign").sum()).iter_rows():
-                counts[ref] += sign
-        return frozenset(ref for ref, sign in counts.items() if sign < 0)
+
+def taken_back(records: Iterator[pa.Table]) -> frozenset[int]:
+    """The offsets of records whose corrections among these have a negative sum, for tables without a key."""
+    counts: Counter[int] = Counter()
+    for part in records:
+        heads = headers_of(part).filter(pl.col("kind") == CORRECTION)
+        for ref, sign in heads.group_by("ref").agg(pl.col("sign").sum()).iter_rows():
+            counts[ref] += sign
+    return frozenset(ref for ref, sign in counts.items() if sign < 0)
 
 
 def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[pa.Table]:
@@ -92,7 +93,7 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
     scan = LogScan(table)
     start, end = tail.starts[bucket], tail.ends[bucket]
     needs = not tail.keyed and bucket in tail.log_only
-    retracted = tail.taken_back(bucket, scan.records_between(bucket, start, end)) if needs else frozenset()
+    retracted = taken_back(scan.records_between(bucket, start, end)) if needs else frozenset()
     for records in scan.records_between(bucket, start, end):
         counts = tail.counting(bucket, records, retracted)
         if counts.any():

@@ -38,7 +38,7 @@ class Limits(JsonRecord):
 
     @property
     def heap_bytes(self) -> int:
-        """The size of Spark's heap: three tenths; beside it are its other memory, and a Python process of each stream."""
+        """The size of Spark's heap: three tenths, beside its other memory and a Python process of each stream."""
         return self.memory_bytes * 3 // 10
 
 
