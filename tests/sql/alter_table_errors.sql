@@ -100,10 +100,10 @@ alter table db.t drop column tags.element
 -->                                ^
 
 --# an option that is fixed
-alter table db.t set tblproperties ('log-store.enabled' = 'true')
+alter table db.t set tblproperties ('primary-key' = 'name')
 --> InvalidOption:
--->   line 1, column 36: option 'log-store.enabled' cannot be set to 'true': files of the table depend on it (it is not set); create a new table and copy the rows
--->   alter table db.t set tblproperties ('log-store.enabled' = 'true')
+-->   line 1, column 36: option 'primary-key' cannot be set to 'name': it is fixed when a table is created; create a new table and copy the rows
+-->   alter table db.t set tblproperties ('primary-key' = 'name')
 -->                                      ^
 
 --# a primary key
