@@ -41,11 +41,11 @@ test: .venv need-java ## four minutes: what needs no server, and a few tests of 
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/4) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
-	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/4 --files 2/5) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/4 --files 3/10) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words, the rules of the house
 	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check-types check-house
@@ -81,7 +81,7 @@ test-chaos:
 
 test-servers: ## tests on real Kafka, Pulsar, S3, HDFS and PostgreSQL, and on Paimon's REST catalog (ARGS="-m kafka": on one of them)
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 9/20) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 2/5) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
 
 # The scenarios take minutes each, alone on the machine, because their hosts have clocks: WHOLE=1, as in test-long.
 test-hosts: ## hosts of namespaces that share storage alone: a cluster, its failures, YARN; needs root (ARGS go to pytest)
@@ -89,7 +89,7 @@ test-hosts: ## hosts of namespaces that share storage alone: a cluster, its fail
 	$(PYTEST) $(if $(WHOLE),tests/hosts,tests/hosts/test_containers.py) $(ARGS)
 
 test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/2) tests/docs $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 2/5) tests/docs $(ARGS)
 
 # Without PySpark, of which test-long has the lowest version.
 test-lowest: .venv-lowest
@@ -126,7 +126,7 @@ affected: .venv need-java ## what the change of the working tree touches: checks
 	.venv/bin/python scripts/ci.py affected $(ARGS)
 
 test-browser: ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--files 1/2) tests/browser $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--files 1/3) tests/browser $(ARGS)
 
 screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
 	.venv/bin/python scripts/screenshots.py $(ARGS)
