@@ -160,12 +160,12 @@ class LogRangeScan(TableScan):
             yield from scan.read(part.bucket, part.start, part.end)
             return
         bounds = (part.bucket, part.start, part.end)
-        gone = pa.array(sorted(taken_back(scan.records_between(*bounds))), pa.int64())
+        undone = pa.array(sorted(taken_back(scan.records_between(*bounds))), pa.int64())
         for records in scan.records_between(*bounds):
             heads = headers_of(records)
             corrects = (heads["kind"] == CORRECTION) & (heads["ref"] >= part.start)
-            is_gone = pc.or_(pc.is_in(records.column("offset"), gone), pa.array(corrects.fill_null(False).to_numpy()))
-            yield from scan.decode(records.filter(pc.invert(is_gone)), part.bucket).to_batches()
+            is_undone = pc.or_(pc.is_in(records.column("offset"), undone), pa.array(corrects.fill_null(False).to_numpy()))
+            yield from scan.decode(records.filter(pc.invert(is_undone)), part.bucket).to_batches()
 
     def _hashed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         hashes = row_hashes(self.table.schema, rows)
