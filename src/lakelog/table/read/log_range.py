@@ -164,7 +164,9 @@ class LogRangeScan(TableScan):
         for records in scan.records_between(*bounds):
             heads = headers_of(records)
             corrects = (heads["kind"] == CORRECTION) & (heads["ref"] >= part.start)
-            is_undone = pc.or_(pc.is_in(records.column("offset"), undone), pa.array(corrects.fill_null(False).to_numpy()))
+            is_undone = pc.or_(
+                pc.is_in(records.column("offset"), undone), pa.array(corrects.fill_null(False).to_numpy())
+            )
             yield from scan.decode(records.filter(pc.invert(is_undone)), part.bucket).to_batches()
 
     def _hashed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
