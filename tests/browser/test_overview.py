@@ -103,7 +103,7 @@ def test_a_compaction_is_started_and_seen_from_the_overview(overview: RunningDas
     page.on("dialog", lambda asked: asked.accept())
     line = page.locator(".findings li", has_text="shop.visits")
     line.get_by_role("button", name="Compact").click()
-    expect(line).to_have_count(0, timeout=120_000)  # it was needed no longer
+    expect(line).to_have_count(0, timeout=600_000)  # it was needed no longer
 
 
 def test_the_script_of_the_pages_writes_quantities_as_everything_else_does(
