@@ -35,9 +35,10 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 # seed comes from the commit; WHOLE=1 runs all.
 draw = $(if $(WHOLE),,$(1))
 
+# Three at a time on two cores, because a third of the time is waiting.
 # The archive of classes costs more than two JVMs gain by it: used if `make setup` or another verb has made it.
 test: .venv need-java ## four minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
-	LAKELOG_LANE=test $(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/4) -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	LAKELOG_LANE=test $(PYTEST) -n 3 --dist worksteal $(call draw,--cases 1/4) -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
