@@ -10,7 +10,7 @@ from hostile_files import FILES, attack, attack_vectors
 from depth import DEPTH
 from lakelog.errors import Corrupt
 from lakelog.fileformat.orc import OrcFormat
-from lakelog.fileformat.orc_lengths import _old_runs, _runs
+from lakelog.fileformat.orc_lengths import _are_ones, _old_runs, _runs
 from lakelog.io.storage.local import LocalFileIO
 
 
@@ -32,6 +32,34 @@ def test_an_encoding_that_no_reader_knows_is_corrupt(tmp_path: Path) -> None:
     path.write_bytes(whole.replace(encodings, encodings[:-3] + bytes((127, 16, 0))))
     with pytest.raises(Corrupt, match="has the encoding 127"):
         list(OrcFormat().read(LocalFileIO(), str(path)))
+
+
+def test_a_map_with_null_keys_is_corrupt(tmp_path: Path) -> None:
+    """Arrow ends the process for it."""
+    path = tmp_path / "plain.orc"
+    FILES["plain.orc"](str(path))
+    whole = path.read_bytes()
+    index = bytes((0x0A, 6, 8, 6, 16, 7, 24))  # the index of column 7, the keys, in the footer of the stripe
+    assert whole.count(index) == 1
+    path.write_bytes(whole.replace(index, bytes((0x0A, 6, 8, 0, 16, 7, 24))))
+    with pytest.raises(Corrupt, match="have NULLs"):
+        list(OrcFormat().read(LocalFileIO(), str(path)))
+
+
+@pytest.mark.parametrize(
+    ("bits", "are_ones"),
+    [
+        (bytes((7, 0xFF)), True),
+        (bytes((7, 0xFF, 0xFF, 0xE0)), True),
+        (bytes((0xFE, 0xFF, 0x80)), True),
+        (bytes((7, 0xFE)), False),
+        (bytes((0xFE, 0x80, 0xFF)), False),
+        (bytes((0xFF, 0x80, 0xFF, 0xFF)), False),
+        (bytes((0xFF, 0x7F)), False),
+    ],
+)
+def test_ones_of_a_stream_of_bits_are_seen(bits: bytes, are_ones: bool) -> None:
+    assert _are_ones(bits) == are_ones
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,10 @@ _MOST_BYTES: Final = 256 << 20
 _RATIO: Final = 64
 """A stripe that takes more bytes packed may take as many times of them."""
 _LENGTH, _DICTIONARY, _DICTIONARY_V2 = 2, 1, 3
+_OTHER_STREAMS: Final = frozenset((*range(1, 11), 100, 101))
+"""All kinds of streams but that of the NULLs of a column, for which a reader takes unknown ones."""
 _TEXTS: Final = (7, 8, 16, 17)
-_LISTS: Final = (10, 11)
+_LISTS, _MAP = (10, 11), 11
 _STRUCT, _LAST_TYPE = 12, 20
 _WIDE: Final = 16
 _MOST_DEPTH: Final = 64
@@ -63,6 +65,7 @@ class _StripeCosts:
         streams, self._encodings = footer.streams(stripe)
         # the first one of a column counts, as for Arrow's reader
         self._lengths: dict[int, Stream] = {one.column: one for one in reversed(streams) if one.kind == _LENGTH}
+        self._nulls = {one.column: one for one in reversed(streams) if one.kind not in _OTHER_STREAMS}
         self._dictionaries = 0.0
 
     def rows(self, columns: Sequence[int]) -> int:
@@ -88,6 +91,8 @@ class _StripeCosts:
             raise Corrupt(
                 f"column {column} has the encoding {encoding} and the type {kind.kind}, which no reader knows"
             )
+        if kind.kind == _MAP and any(self._has_nulls(part) for part in kind.parts[:1]):
+            raise Corrupt(f"the keys of the map of column {column} have NULLs")
         if kind.kind in _TEXTS and encoding in (_DICTIONARY, _DICTIONARY_V2):
             entries = self._of(column, encoding, size)
             self._dictionaries += entries.total + 8 * size
@@ -101,6 +106,10 @@ class _StripeCosts:
             total = 8 * values + sum(part.total for part in parts)
             return _Cost(min(total, 8 + lists.longest * sum(part.row for part in parts)), total)
         return _Cost(_WIDE + sum(part.row for part in parts), _WIDE * values + sum(part.total for part in parts))
+
+    def _has_nulls(self, column: int) -> bool:
+        stream = self._nulls.get(column)
+        return stream is not None and not _are_ones(self._footer.unpacked(stream.offset, stream.length))
 
     def _of(self, column: int, encoding: int, values: int) -> _Lengths:
         stream = self._lengths.get(column)
@@ -155,6 +164,18 @@ def _runs(data: bytes) -> Iterator[tuple[int, int]]:
                 _check_end(base + step + (-_sum(data[at : at + size], bits, more) if bits else more * step))
             yield count, base + (step + more * ((1 << bits) - 1 if bits else step) if step >= 0 else 0)
             at += size
+
+
+def _are_ones(data: bytes) -> bool:
+    """True if a stream of bits, in runs of bytes, has ones only; its last byte may end with zeros."""
+    at, last = 0, 0xFF
+    while at < len(data):
+        head = data[at]
+        run = data[at + 1 : at + 2] * 2 if head < 128 else data[at + 1 : at + 257 - head]
+        if last != 0xFF or not run or run[:-1].strip(b"\xff"):
+            return False
+        at, last = at + (2 if head < 128 else 257 - head), run[-1]
+    return last in (0xFF << zeros & 0xFF for zeros in range(8))
 
 
 def _check_end(length: int) -> None:
