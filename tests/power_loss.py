@@ -51,7 +51,7 @@ class Disk:
                 yield
 
     def lose(self, dice: Random) -> None:
-        """Leaves on the disk what a power loss leaves: what is durable, and any subset of what is not."""
+        """Keeps the durable files, and a random subset of the others."""
         for path in sorted({*self.names, *map(str, self._files())}):
             inode = os.stat(path).st_ino if os.path.exists(path) else None
             durable = self.names.get(path)

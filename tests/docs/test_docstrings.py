@@ -47,7 +47,7 @@ def test_an_example_prints_what_it_says(method: str, lake: Lake) -> None:
     table = lake.create_table("db.t", columns, primary_key="id", options=options)
     table.write(pl.DataFrame({"id": [1, 2], "name": ["tea", "milk"]}))
     names = {"lake": lake, "t": table, "pl": pl}
-    told: list[str] = []
+    output: list[str] = []
     example = doctest.DocTestParser().get_doctest(EXAMPLES[method], names, method, None, None)
-    doctest.DocTestRunner(verbose=False).run(example, out=told.append)
-    assert "".join(told) == ""
+    doctest.DocTestRunner(verbose=False).run(example, out=output.append)
+    assert "".join(output) == ""

@@ -55,7 +55,7 @@ def write_files(lake: Lake, secrets: Iterable[PlainSecret]) -> None:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            continue  # it must have the value, which the next look tells
+            continue  # ``plain_secrets`` compares its value
         except OSError as failed:
             raise InvalidRequest(f"the file '{path}' cannot be created: {failed.strerror}") from None
         with open(handle, "w", encoding="utf-8") as file:

@@ -21,7 +21,7 @@ from lakelog.service.ingest.position import parse_lsn
 PLUGIN: Final = "pgoutput"
 _OLDEST: Final = 100_000
 _RELEASE_CHECKS: Final = 10
-"""How often a slot that is in use is looked at again, for some ten seconds."""
+"""Number of checks of a slot in use, over about ten seconds."""
 _TEXT: Final = 25
 _VARCHAR: Final = 1043
 _NO_IDENTITY: Final = (
