@@ -158,6 +158,22 @@ def test_a_part_with_another_meaning_is_named(filled: Lake, text: str, part: str
         filled.sql(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select key from db.t lateral view explode(map(1, 2)) e",
+        "select col1 from values (1)",
+        "select v.col1 from (values (1)) v",
+        "select user from db.t",
+        "select `sum(id)` from (select sum(id) from db.t)",
+        "insert into db.u (id) select id from range(10)",
+    ],
+)
+def test_a_name_that_spark_gives_is_left_to_it(filled: Lake, text: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=r"(resolved here|range\(\)) needs Spark"):
+        filled.sql(text, engine="local")
+
+
 def test_decimals_that_are_too_long_for_64_bits_are_exact(lake: Lake) -> None:
     lake.sql("create table db.d (a decimal(18, 2), b decimal(18, 2))")
     lake.sql("insert into db.d values (9999999999999999.99, 9999999999999999.99)")

@@ -179,7 +179,7 @@ class _Queries:
         name = relation.name
         known = common.get(name.lower()) or self._tables.get(name)
         if known is None:
-            raise NeedsSpark(f"relation {name}")
+            raise NeedsSpark(f"relation {name}" if name else f"{relation.this.name}()")
         return known
 
 

@@ -28,6 +28,8 @@ from lakelog.sql.syntax.source_text import point_at
 from lakelog.state.embedded_sql import INTERRUPTED, duckdb_module, quoted
 from lakelog.state.spark_functions import NeedsSpark, failure_of
 
+_WITHOUT_PARENTHESES: Final = {"current_user", "user", "session_user", "current_time", "localtimestamp", "grouping__id"}
+"""Functions of Spark that are written as names."""
 _BATCH_ROWS: Final = 65_536
 """Rows of a batch of a result whose size is limited."""
 
@@ -173,12 +175,28 @@ def _resolved(tree: exp.Query, kinds: Relations) -> exp.Query:
     schema: dict[str, object] = {
         name: {c: sqlglot_type(kind) for c, kind in columns.items()} for name, columns in kinds.items()
     }
+    may_have_others = _may_have_other_names(tree)
     try:
         answer = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
     except SqlglotError as why:
-        raise InvalidRequest(f"the query cannot be resolved: {str(why).partition(chr(10))[0]}") from why
+        fault = f"the query cannot be resolved: {str(why).partition(chr(10))[0]}"
+        if may_have_others:
+            raise NeedsSpark("a name that cannot be resolved here", fault) from why
+        raise InvalidRequest(fault) from why
     assert isinstance(answer, exp.Query)
     return answer
+
+
+def _may_have_other_names(tree: exp.Query) -> bool:
+    """Whether Spark may know a name that the relations do not have: one that Spark itself has given, or a function."""
+    if any(tree.find_all(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot)):
+        return True
+    if any(not isinstance(table.this, exp.Identifier) for table in tree.find_all(exp.Table)):
+        return True  # a function of rows
+    if any(column.name.lower() in _WITHOUT_PARENTHESES for column in tree.find_all(exp.Column)):
+        return True
+    inner = (part for select in tree.find_all(exp.Select) if select is not tree for part in select.selects)
+    return any(not isinstance(part, exp.Alias | exp.Column | exp.Star) for part in inner)
 
 
 def _fetched(db: Any, text: str, streams: Sequence[RowStream], most: int | None) -> pa.Table:
