@@ -20,7 +20,7 @@ NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site release-check \
         .venv .venv-lowest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
-        test-docs test-lowest test-on-connect test-single hosts test-hosts test-on-sparks test-sparks
+        test-docs test-lowest test-on-connect hosts test-hosts test-on-sparks test-sparks
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,18 +64,13 @@ check-house:
 	.venv/bin/python scripts/measurements.py --check
 	$(PYTEST) tests/test_house.py tests/test_lanes.py
 
-# Lanes of one process each: two at a time, because they wait for servers and for time to pass.
-SINGLE := test-chaos test-on-connect
-LANES := test-servers test-docs test-browser test-lowest test-hosts
-VERBS := test-spark test-deep $(LANES) test-single
-test-more test-single $(VERBS) $(SINGLE): export LAKELOG_NO_SKIPS := 1
-$(VERBS) $(SINGLE): export LAKELOG_LANE = $(@:test-%=%)
+LANES := test-servers test-docs test-browser test-lowest test-hosts test-chaos test-on-connect
+VERBS := test-spark test-deep $(LANES)
+test-more $(VERBS): export LAKELOG_NO_SKIPS := 1
+$(VERBS): export LAKELOG_LANE = $(@:test-%=%)
 test-more: $(VERBS) ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, the lowest versions
 
-$(LANES) $(SINGLE) test-sparks: .venv/spark-classes.jsa
-
-test-single: .venv/spark-classes.jsa
-	$(MAKE) --keep-going --jobs 2 --output-sync=recurse $(SINGLE)
+$(LANES) test-sparks: .venv/spark-classes.jsa
 
 test-chaos:
 	$(PYTEST) $(CHAOS) $(call draw,--cases 1/2) -m "not pulsar"

@@ -1,8 +1,8 @@
 """The lanes of a landing: their order, their budgets, what a change touches; and one table of what they cost.
 
-``run`` (the last line of ``.ci/run``) runs all lanes: checks first, then what is cheap, then the lanes that the change
-touches, then the rest. ``affected`` (``make affected``) runs the checks, and the tests that the change touches.
-A change is what the working tree has and ``--base`` has not.
+``run`` (the last line of ``.ci/run``) runs all lanes: checks first, then what is cheap, then two at a time the lanes
+that the change touches, and the rest. ``affected`` (``make affected``) runs the checks, and the tests that the change
+touches. A change is what the working tree has and ``--base`` has not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +29,7 @@ ROOT: Final = Path(__file__).parent.parent
 REPORTS: Final = ROOT / "build" / "lanes"
 _DISTANCE: Final = 2
 """A test file is affected by the modules that it imports, and by those that they import."""
+_PRINTING: Final = threading.Lock()
 _MOST_FILES: Final = 60
 """``affected`` runs no more test files than a few minutes allow."""
 
@@ -47,22 +50,25 @@ class Lane:
     @property
     def reports(self) -> list[dict[str, Any]]:
         """What its calls of pytest have written."""
-        names = {"test": ("test", "smoke"), "test-single": ("chaos", "on-connect")}
-        files = [REPORTS / f"{name}.json" for name in names.get(self.verb, (self.verb.removeprefix("test-"),))]
+        names = ("test", "smoke") if self.verb == "test" else (self.verb.removeprefix("test-"),)
+        files = [REPORTS / f"{name}.json" for name in names]
         return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
 
 
 FIRST: Final = (Lane("check", 25), Lane("test", 240))
+TOGETHER: Final = 2
+"""Lanes that run at the same time: they wait for servers, for JVMs and for time to pass."""
 LANES: Final = (
     *FIRST,
-    Lane("test-lowest", 60, ("fileformat", "merge", "paimon")),
-    Lane("test-browser", 60, ("service/dashboard", "service/terminal", "browser")),
-    Lane("test-single", 120, ("table/commit", "spark", "chaos")),
-    Lane("test-hosts", 20, ("spark/session", "hosts", "deploy")),
-    Lane("test-docs", 150, ("docs", "examples", "sql", "cli")),
-    Lane("test-spark", 235, ("spark", "sql", "lake")),
-    Lane("test-deep", 270, ("table", "filestore", "logstore", "merge", "state", "property")),
-    Lane("test-servers", 280, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
+    Lane("test-servers", 420, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
+    Lane("test-deep", 400, ("table", "filestore", "logstore", "merge", "state", "property")),
+    Lane("test-spark", 350, ("spark", "sql", "lake")),
+    Lane("test-docs", 250, ("docs", "examples", "sql", "cli")),
+    Lane("test-chaos", 150, ("table/commit", "chaos")),
+    Lane("test-on-connect", 120, ("spark",)),
+    Lane("test-browser", 90, ("service/dashboard", "service/terminal", "browser")),
+    Lane("test-lowest", 90, ("fileformat", "merge", "paimon")),
+    Lane("test-hosts", 30, ("spark/session", "hosts", "deploy")),
 )
 
 
@@ -132,13 +138,21 @@ def _imports(path: Path) -> set[str]:
 
 
 def run_lane(lane: Lane) -> Run:
-    """Runs a lane, and its failed tests a second time: one that passes then is unstable, and still a failure."""
-    Console().rule(f"make {lane.verb}")
+    """Runs a lane, and its failed tests a second time: one that passes then is unstable, and still a failure.
+
+    The output is printed when the lane has ended, so that those of two lanes do not mix.
+    """
     started = perf_counter()
-    status = subprocess.run(["make", "--keep-going", lane.verb], cwd=ROOT, check=False).returncode
+    command = ["make", "--keep-going", lane.verb]
+    done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     seconds = perf_counter() - started
     failed = [(report, test) for report in lane.reports for test in report["failed"]]
-    return Run(lane, seconds, status, tuple(test for report, test in failed[:10] if _passes(report, test)))
+    unstable = tuple(test for report, test in failed[:10] if _passes(report, test))
+    with _PRINTING:
+        Console().rule(f"make {lane.verb}")
+        sys.stdout.buffer.write(done.stdout)
+        sys.stdout.flush()
+    return Run(lane, seconds, done.returncode, unstable)
 
 
 def _passes(report: dict[str, Any], test: str) -> bool:
@@ -153,17 +167,21 @@ def run_all(base: str) -> int:
     for report in REPORTS.glob("*.json"):
         report.unlink()
     rooms = rooms_of(changed_files(base))
-    rest = [lane for lane in LANES if lane not in FIRST]
+    started = perf_counter()
     runs: list[Run] = []
-    for lane in (*FIRST, *sorted(rest, key=lambda lane: not lane.is_touched(rooms))):
+    for lane in FIRST:
         runs.append(run_lane(lane))
         if runs[-1].status and lane == FIRST[0]:
             break  # seconds of work for whoever reads it: no hour of tests before
-    _print(runs)
+    else:
+        rest = sorted((lane for lane in LANES if lane not in FIRST), key=lambda lane: not lane.is_touched(rooms))
+        with ThreadPoolExecutor(TOGETHER) as pool:
+            runs += [ended.result() for ended in as_completed([pool.submit(run_lane, lane) for lane in rest])]
+    _print(runs, perf_counter() - started)
     return int(any(run.status for run in runs))
 
 
-def _print(runs: list[Run]) -> None:
+def _print(runs: list[Run], seconds: float) -> None:
     table = Table("lane", "seconds", "budget", "passed", "failed", "servers")
     for run in runs:
         reports = run.lane.reports
@@ -177,7 +195,7 @@ def _print(runs: list[Run]) -> None:
         table.add_row(run.lane.verb, *cells, ", ".join(f"{count} {name}" for name, count in servers.items() if count))
     console = Console(width=120)
     console.print(table)
-    console.print(f"{sum(run.seconds for run in runs):.0f} s in all")
+    console.print(f"{seconds:.0f} s in all, {TOGETHER} lanes at a time")
     for run in runs:
         for test in run.unstable:
             console.print(

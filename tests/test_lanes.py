@@ -98,7 +98,8 @@ def test_a_depth_draws_its_seeds_and_points_by_its_seed() -> None:
 
 def test_the_lanes_of_a_landing_fit_its_budget() -> None:
     assert ci.LANES[:2] == ci.FIRST
-    assert sum(lane.budget_s for lane in ci.LANES) <= 25 * 60
+    first, rest = (sum(lane.budget_s for lane in some) for some in (ci.FIRST, ci.LANES[len(ci.FIRST) :]))
+    assert first + rest / ci.TOGETHER <= 25 * 60
 
 
 def test_a_change_affects_the_tests_that_import_it_and_the_lanes_of_its_room() -> None:
@@ -106,4 +107,4 @@ def test_a_change_affects_the_tests_that_import_it_and_the_lanes_of_its_room() -
     tests = [str(path.relative_to(ROOT)) for path in ci.affected_tests(changed)]
     assert tests[0] == "tests/test_words.py"
     touched = [lane.verb for lane in ci.LANES[2:] if lane.is_touched(ci.rooms_of(changed))]
-    assert touched == ["test-lowest", "test-docs", "test-deep"]
+    assert touched == ["test-deep", "test-docs", "test-lowest"]
