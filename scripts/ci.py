@@ -14,10 +14,10 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from time import perf_counter
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ ROOT: Final = Path(__file__).parent.parent
 REPORTS: Final = ROOT / "build" / "lanes"
 _DISTANCE: Final = 2
 """A test file is affected by the modules that it imports, and by those that they import."""
-_PRINTING: Final = threading.Lock()
+_LAST_LINES_S: Final = 10
 _MOST_FILES: Final = 60
 """``affected`` runs no more test files than a few minutes allow."""
 
@@ -140,19 +140,27 @@ def _imports(path: Path) -> set[str]:
 def run_lane(lane: Lane) -> Run:
     """Runs a lane, and its failed tests a second time: one that passes then is unstable, and still a failure.
 
-    The output is printed when the lane has ended, so that those of two lanes do not mix.
+    Each line of its output begins with its verb, because two lanes write at the same time.
     """
     started = perf_counter()
     command = ["make", "--keep-going", lane.verb]
-    done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    printer = Thread(target=_print_lines, args=(lane.verb, process), daemon=True)
+    printer.start()
+    process.wait()
+    printer.join(_LAST_LINES_S)  # no longer, because a process that outlives the lane keeps its pipe open
     seconds = perf_counter() - started
     failed = [(report, test) for report in lane.reports for test in report["failed"]]
-    unstable = tuple(test for report, test in failed[:10] if _passes(report, test))
-    with _PRINTING:
-        Console().rule(f"make {lane.verb}")
-        sys.stdout.buffer.write(done.stdout)
+    return Run(lane, seconds, process.returncode, tuple(test for report, test in failed[:10] if _passes(report, test)))
+
+
+def _print_lines(verb: str, process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        sys.stdout.write(f"{verb}: {line}")
         sys.stdout.flush()
-    return Run(lane, seconds, done.returncode, unstable)
 
 
 def _passes(report: dict[str, Any], test: str) -> bool:
