@@ -361,3 +361,20 @@ def test_a_key_that_was_deleted_compacted_away_and_written_again_is_followed(lak
     lake.write(pa.table({"id": [0], "v": [9]}), "db.k")
     lake.views.refresh("db.copies")
     assert rows(lake, "db.copies") == [(0, 9), (2, 2)]
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_rows_that_wait_for_a_compaction_are_followed_when_a_log_comes_or_ends(lake: Lake, has_log: bool) -> None:
+    log = {"log-store.type": "embedded", "log.content": "changes"}
+    options = f"'bucket' = '1', 'deletion-vectors.enabled' = 'true', 'write-only' = 'true'"
+    options += ", 'log-store.enabled' = 'true', 'log-store.type' = 'embedded', 'log.content' = 'changes'" * has_log
+    lake.sql(f"create table db.s (id int, v int, primary key (id)) using lakelog tblproperties ({options})")
+    table = lake.table("db.s")
+    lake.sql("insert into db.s values (1, 1), (2, 2)")
+    lake.sql("create materialized view db.of_s as select id, v from db.s")
+    table.remove_log() if has_log else table.add_log(log)
+    lake.table("db.s").compact()
+    lake.sql("delete from db.s where id = 1")
+    lake.table("db.s").compact()
+    lake.sql("refresh materialized view db.of_s")
+    assert rows(lake, "db.of_s", "id", "v") == [(2, 2)]
