@@ -9,6 +9,7 @@ from typing import Final
 import model.actions  # noqa: F401 - registers the actions
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
+from lakelog.options.constraints import ACTIONS as CONSTRAINT_ACTIONS
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.statements import STATEMENTS
 from lakelog.table.health.actions import KINDS
@@ -102,6 +103,7 @@ def surface() -> Iterator[str]:
     yield from (f"procedure:{name}" for name in PROCEDURES)
     yield from (f"system table:{name}" for name in SYSTEM_TABLES)
     yield from (f"optimizer:{name}" for name in KINDS)
+    yield from (f"constraint:{name}" for name in ("ADD", "DROP", *CONSTRAINT_ACTIONS))
     for kind in (Lake, Table, TableWriter):
         yield from (f"{kind.__name__}.{name}" for name, _ in inspect.getmembers(kind) if not name.startswith("_"))
 

@@ -131,11 +131,16 @@ def stream(t, rows):
     """A streaming job commits an epoch, and leaves its snapshot to others."""
     from lakelog.table.commit.committer import Committer
     from lakelog.table.log.register import register_writer
+    from lakelog.table.rejected.rows import Rejects
     from lakelog.table.staging.task_writer import TaskWriter
     name = f"stream-{time.monotonic_ns()}"
     register_writer(t.logical, name)
-    task = TaskWriter(t.logical, name, 0, 0)
-    for batch in rows.to_batches(): task.write(batch)
+    task = TaskWriter(t.logical, name, 0, 0, rejects=Rejects.of(t.logical, name, 0, 0))
+    try:
+        for batch in rows.to_batches(): task.write(batch)
+    except lakelog.errors.LakelogError:
+        task.close()
+        raise
     Committer(t.logical, name).commit(0, [task.finish()])
 '''
 FAILING = '''

@@ -12,7 +12,7 @@ ENTRIES = sorted(surface())
 
 
 @pytest.mark.parametrize(
-    "kind", ["statement", "procedure", "system table", "optimizer", "Lake", "Table", "TableWriter"]
+    "kind", ["statement", "procedure", "system table", "optimizer", "constraint", "Lake", "Table", "TableWriter"]
 )
 def test_every_entry_has_an_action_or_a_reason(kind: str) -> None:
     entries = {entry for entry in ENTRIES if entry.startswith((f"{kind}:", f"{kind}."))}

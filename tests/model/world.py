@@ -8,6 +8,7 @@ from typing import Any
 
 from merge_reference import NoResult, Row
 from model.kinds import converted, plain
+from model.predicates import Condition
 from model.tables import Column, Table, may_hide
 
 Values = dict[str, Any]
@@ -24,6 +25,10 @@ class Refused(Exception):
     """The statement has to be refused, and to change nothing."""
 
 
+class Violated(Refused):
+    """A row violates a constraint, which is found once the write has begun."""
+
+
 @dataclass(frozen=True)
 class State:
     """Rows, those of them that are seen, and the columns that they have to those who look back at them."""
@@ -35,16 +40,26 @@ class State:
 
 @dataclass(frozen=True)
 class Handle:
-    """The columns and options that a table had when a job opened it."""
+    """The columns, options and constraints that a table had when a job opened it."""
 
     columns: tuple[Column, ...]
     options: Mapping[str, str]
+    checks: Mapping[str, Check]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A constraint: its condition, and ``fail``, ``reject`` or ``warn``."""
+
+    condition: Condition
+    action: str
 
 
 @dataclass
 class World:
     """The state after a step. ``marks`` are the states after earlier steps, ``tags`` those that they name. ``waits``:
-    an epoch is committed, and has no snapshot yet. ``begins_late``: the log has no rows of before it was added."""
+    an epoch is committed, and has no snapshot yet. ``begins_late``: the log has no rows of before it was added.
+    ``rejects``: some rows were rejected. ``had_checks``: an earlier schema may have a constraint."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -61,6 +76,9 @@ class World:
     follows: bool = False
     begins_late: bool = False
     waits: bool = False
+    checks: dict[str, Check] = field(default_factory=dict)
+    had_checks: bool = False
+    rejects: bool = False
 
     @staticmethod
     def of(table: Table) -> World:
@@ -70,12 +88,12 @@ class World:
 
     def twin(self) -> World:
         """A copy that may change."""
-        own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "handles")}
+        own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "handles", "checks")}
         return replace(self, **own)
 
     def handle(self, name: str) -> Handle:
         """What a handle knows; every other one than an old one knows what is there."""
-        return self.handles.get(name) or Handle(self.columns, self.options)
+        return self.handles.get(name) or Handle(self.columns, self.options, self.checks)
 
     # columns
 
@@ -108,8 +126,11 @@ class World:
 
     # changes
 
-    def put(self, values: Values, kind: int = 0) -> None:
-        """Writes a row of a kind."""
+    def put(self, values: Values, kind: int = 0, rejecting: str = "") -> None:
+        """Writes a row of a kind; ``rejecting`` is the handle of a writer that may reject it."""
+        if kind in (0, 2) and self._is_rejected(values, rejecting):
+            self.rejects = True
+            return
         self.number += 1
         if not isinstance(self.rows, dict):
             self.rows = (*self.rows, values)
@@ -125,6 +146,24 @@ class World:
             rows = dict(self.rows)
             rows[key] = (*rows.get(key, ()), Row(self.number, kind, values))
         self.rows = rows
+
+    def breaks(self, values: Values) -> bool:
+        """True if a row violates a constraint."""
+        row = self._shown(values)
+        return any(check.condition.holds(row) is False for check in self.checks.values())
+
+    def check(self, values: Values) -> None:
+        """Raises Refused for a row that violates a constraint, and is not only warned of."""
+        self._is_rejected(values, "")
+
+    def _is_rejected(self, values: Values, rejecting: str) -> bool:
+        row = self._shown(values)
+        broken = {name: check for name, check in self.checks.items() if check.condition.holds(row) is False}
+        for name, check in broken.items():
+            is_known = rejecting and self.handle(rejecting).checks.get(name) == check
+            if check.action == "fail" or (check.action == "reject" and not is_known):
+                raise Violated(f"a row violates constraint {name}")
+        return any(check.action == "reject" for check in broken.values())
 
     def retract(self, values: Values) -> None:
         """Takes a row back."""

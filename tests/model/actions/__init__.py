@@ -1,3 +1,3 @@
 """Actions of histories, by what they change."""
 
-from model.actions import actors, changes, maintenance, refs, refusals, replacements, rows, schema  # noqa: F401
+from model.actions import actors, changes, constraints, maintenance, refs, refusals, replacements, rows, schema  # noqa: F401

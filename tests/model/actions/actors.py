@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from model.action import ACTIONS, Action, NamedRows, drawn_rows, resolved, table_code
+from model.actions.changes import given_up
 from model.actions.maintenance import Rescale
 from model.tables import Column, may_hide
-from model.world import Handle, Refused, World
+from model.world import Handle, Refused, Violated, World
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class KeepHandle(Action):
         return "old = lake.table('db.t')"
 
     def apply(self, world: World) -> None:
-        world.handles["old"] = Handle(world.columns, dict(world.options))
+        world.handles["old"] = Handle(world.columns, dict(world.options), dict(world.checks))
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,9 @@ class DroppedWriter(Action):
         made = table_code(self.columns, self.rows)
         return f"w = t.writer(); w.write({made}); w.flush(); del w; gc.collect()\nlater(0.1); optimize(t)"
 
+    def apply(self, world: World) -> None:
+        given_up(world, self.rows)
+
 
 @dataclass(frozen=True)
 class Stream(Action):
@@ -112,7 +116,7 @@ class Stream(Action):
 
     def apply(self, world: World) -> None:
         for values in resolved(world, self.rows):
-            world.put(values)
+            world.put(values, rejecting="t")
         world.waits = True
         world.streams += 1
 
@@ -177,10 +181,13 @@ class Failing(Action):
 
     @property
     def may_refuse(self) -> str:  # type: ignore[override]
-        return self.action.may_refuse
+        return "|".join(filter(None, [self.action.may_refuse, "violate constraint"]))
 
     def outcomes(self, world: World) -> list[World]:
-        return [*self.action.outcomes(world), world.twin()]
+        try:
+            return [*self.action.outcomes(world), world.twin()]
+        except Violated:  # unless the call fails first
+            return [world.twin()]
 
 
 @dataclass(frozen=True)

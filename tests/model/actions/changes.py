@@ -76,7 +76,9 @@ class Changes(Action):
                     raise NotPossible("an old row is not what was there")
                 if kind[0] == "+":
                     held[key] = values
-            world.put(values, ("+I", "-U", "+U", "-D").index(kind))
+            if kind == "+U" and world.breaks(values):
+                raise NotPossible("a pair is rejected, or none of it: tests/unit/table/test_constraints.py")
+            world.put(values, ("+I", "-U", "+U", "-D").index(kind), rejecting="t")
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class FailedBatch(Action):
 
     def apply(self, world: World) -> None:
         for values in resolved(world, self.rows):
-            world.put(values)
+            world.put(values, rejecting="t")
 
 
 @dataclass(frozen=True)
@@ -186,3 +188,13 @@ class Abort(Action):
         return (
             f"with t.writer() as w:\n    w.write({table_code(self.columns, self.rows)})\n    w.flush()\n    w.abort()"
         )
+
+    def apply(self, world: World) -> None:
+        given_up(world, self.rows)
+
+
+def given_up(world: World, rows: NamedRows) -> None:
+    """Rows that are written, and never committed: those that do not fit are refused all the same."""
+    after = world.twin()
+    for values in resolved(world, rows):
+        after.put(values, rejecting="t")

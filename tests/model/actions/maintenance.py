@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from model.action import Action
-from model.world import World
+from model.world import NotPossible, World
 
 OPTIMIZE = "optimize(t)"
 
@@ -57,6 +57,10 @@ class Maintain(Action):
     @property
     def settles(self) -> bool | None:  # type: ignore[override]
         return True if self.way == "seal" else None
+
+    def apply(self, world: World) -> None:
+        if "replay" in self.way and world.rejects:
+            raise NotPossible("rejected rows come back: tests/unit/table/test_constraints.py")
 
     @property
     def merges(self) -> bool:

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from model.action import Action, NamedRows, drawn_rows, resolved, table_code
+from model.actions.changes import given_up
 from model.tables import Column, may_hide
 from model.world import NotPossible, State, World
 
@@ -157,7 +158,7 @@ class Branch(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        if not world.marks or len(world.columns) != len(world.table.columns):
+        if not world.marks or len(world.columns) != len(world.table.columns) or world.had_checks:
             return None
         mark = rng.choice(list(world.marks))
         return cls("side", mark, drawn_rows(rng, world, 2), world.columns, rng.random() < 0.4)
@@ -173,8 +174,8 @@ class Branch(Action):
         )
 
     def apply(self, world: World) -> None:
-        if self.mark not in world.marks:
-            raise NotPossible("no such state")
+        if self.mark not in world.marks or world.had_checks:
+            raise NotPossible("no such state, or the branch has the constraints of then")
         if self.takes_over:
             _restore(world, world.marks[self.mark])
             for values in resolved(world, self.rows):
@@ -222,6 +223,7 @@ class Backup(Action):
         if world.newest is None:
             raise NotPossible("no such state")
         if self.in_place:
+            given_up(world, self.rows)
             _restore(world, State(world.rows, world.seen, world.columns))
 
 

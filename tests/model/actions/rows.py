@@ -86,8 +86,9 @@ class Write(Action):
             value is Ellipsis for row in self.rows for value in map(without_zone, dict(row).values())
         ):
             raise NotPossible("the clocks here show a time twice")
+        rejecting = self.handle if self.how in ("writer", "commits", "flush") else ""
         for values in resolved(world, self.rows, self.handle):
-            world.put(values)
+            world.put(values, rejecting=rejecting)
 
 
 def without_zone(value: Any) -> Any:
@@ -181,7 +182,11 @@ class Update(Action):
         _check_names(world, self.names, self.where, self.column)
         live = world.live()
         if not world.table.key:
-            world.rows = tuple(v | {self.column.id: self.value} if self.where.holds(v) else v for v in live)
+            changed = [(v | {self.column.id: self.value} if self.where.holds(v) else None, v) for v in live]
+            for new, _ in changed:
+                if new is not None:
+                    world.check(new)
+            world.rows = tuple(old if new is None else new for new, old in changed)
             return
         for values in live:
             if self.where.holds(values):

@@ -17,10 +17,11 @@ _REOPEN = "; t = lake.table('db.t')"
 
 def _by_hand(text: str, call: str) -> str:
     """A change as SQL, or by a method of the table: each name as often one as the other."""
-    return _sql(text) if sum(map(ord, call)) % 2 else f"t.{call}"
+    return altered(text) if sum(map(ord, call)) % 2 else f"t.{call}"
 
 
-def _sql(text: str) -> str:
+def altered(text: str) -> str:
+    """A statement that changes the table, which is opened again."""
     return f"lake.sql({text!r}){_REOPEN}"
 
 
@@ -46,7 +47,7 @@ class AddColumn(Action):
     @property
     def code(self) -> str:
         if self.first:
-            return _sql(f"alter table db.t add column {self.name} {self.kind} first")
+            return altered(f"alter table db.t add column {self.name} {self.kind} first")
         add = f"add_column({self.name!r}, {self.kind!r})"
         return _by_hand(f"alter table db.t add column {self.name} {self.kind}", add)
 
@@ -62,6 +63,12 @@ def _free(world: World) -> list[Column]:
     """Columns that no key, option or partition names."""
     named = {name for key, value in world.options.items() for name in (key.split(".")[1:2] + value.split(","))}
     return [c for c in world.columns if c.id not in (*world.keys, *world.partitions) and c.name not in named]
+
+
+def _check_unused(world: World, column: Column) -> None:
+    """A column of a constraint can neither go nor be renamed."""
+    if any(column.id in check.condition.columns for check in world.checks.values()):
+        raise Refused("a constraint uses the column")
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,7 @@ class DropColumn(Action):
         column = world.column(self.name)
         if len(world.columns) < 3 or column not in _free(world):
             raise NotPossible("the column is needed")
+        _check_unused(world, column)
         world.columns = tuple(c for c in world.columns if c != column)
 
 
@@ -117,6 +125,7 @@ class RenameColumn(Action):
         column = world.column(self.name)
         if self.new in world.names.values():
             raise NotPossible("the name is taken")
+        _check_unused(world, column)
         world.columns = tuple(replace(c, name=self.new) if c == column else c for c in world.columns)
 
 
@@ -176,7 +185,7 @@ class SetDefault(Action):
     @property
     def code(self) -> str:
         words = "drop default" if self.value is None else f"set default {KINDS[self.kind].code(self.value)}"
-        return _sql(f"alter table db.t alter column {self.name} {words}")
+        return altered(f"alter table db.t alter column {self.name} {words}")
 
     def apply(self, world: World) -> None:
         column = world.column(self.name)
@@ -210,7 +219,7 @@ class SetOption(Action):
 
     @property
     def code(self) -> str:
-        return _sql(f"alter table db.t set tblproperties ('{self.option}' = '{self.value}')")
+        return altered(f"alter table db.t set tblproperties ('{self.option}' = '{self.value}')")
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
@@ -254,7 +263,7 @@ class Remark(Action):
 
     @property
     def code(self) -> str:
-        return _sql(self.text)
+        return altered(self.text)
 
 
 @dataclass(frozen=True)
@@ -316,10 +325,10 @@ class SwitchLog(Action):
         if self.how == "procedure":
             given = ", ".join(f"{key}={value}" for key, value in options.items())
             call = f"add_log(table => 'db.t', options => '{given}')" if self.system else "remove_log(table => 'db.t')"
-            return _sql(f"call sys.{call}")
+            return altered(f"call sys.{call}")
         given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
         enabled = f"'{LOG_ENABLED.key}' = '{str(bool(self.system)).lower()}'"
-        return _sql(f"alter table db.t set tblproperties ({', '.join(filter(None, [enabled, given]))})")
+        return altered(f"alter table db.t set tblproperties ({', '.join(filter(None, [enabled, given]))})")
 
     def apply(self, world: World) -> None:
         if world.table.has_log == bool(self.system):

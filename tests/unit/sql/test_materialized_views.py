@@ -366,7 +366,7 @@ def test_a_key_that_was_deleted_compacted_away_and_written_again_is_followed(lak
 @pytest.mark.parametrize("has_log", [False, True])
 def test_rows_that_wait_for_a_compaction_are_followed_when_a_log_comes_or_ends(lake: Lake, has_log: bool) -> None:
     log = {"log-store.type": "embedded", "log.content": "changes"}
-    options = f"'bucket' = '1', 'deletion-vectors.enabled' = 'true', 'write-only' = 'true'"
+    options = "'bucket' = '1', 'deletion-vectors.enabled' = 'true', 'write-only' = 'true'"
     options += ", 'log-store.enabled' = 'true', 'log-store.type' = 'embedded', 'log.content' = 'changes'" * has_log
     lake.sql(f"create table db.s (id int, v int, primary key (id)) using lakelog tblproperties ({options})")
     table = lake.table("db.s")

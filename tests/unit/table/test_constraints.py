@@ -13,6 +13,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import ConstraintViolation, InvalidOption, InvalidRequest, InvalidSchema, LakelogError
 from lakelog.lake import Lake
+from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
@@ -94,6 +95,35 @@ def test_old_rows_are_checked_first_unless_the_constraint_is_not_valid(lake: Lak
     assert read(lake) == {2: -2, 3: -3, 4: -4, 5: -5, 9: 7}
     with pytest.raises(ConstraintViolation):
         lake.table("d.t").alter(RemoveOption("check.positive.existing-rows"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_was_opened_before_meets_the_constraint(lake: Lake, kind: str) -> None:
+    new_table(lake, kind)
+    table, writer = lake.table("d.t"), lake.table("d.t").writer()
+    writer.write(rows((1, 1, "a")))
+    writer.commit()
+    lake.sql("alter table d.t rename column v to n")
+    if kind != "append":  # its buckets are those of the whole row
+        lake.sql("alter table d.t alter column n type bigint")
+    lake.sql(
+        "alter table d.t add column extra int; alter table d.t add constraint positive check (n > 0 and extra > 0)"
+    )
+    bad = rows((2, -2, "b"))
+    with pytest.raises(ConstraintViolation, match="'positive'"):
+        writer.write(bad)
+    writer.close()
+    for write_all in (table.write, lambda rows: overwrite(table, rows)):
+        with pytest.raises(ConstraintViolation, match="'positive'"):
+            write_all(bad)
+    lake.sql("alter table d.t drop constraint positive")
+    table.write(bad)
+    assert sorted(lake.table("d.t").to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def overwrite(table: Table, bad: pa.Table) -> None:
+    with table.writer(overwrite=True) as writer:
+        writer.write(bad)
 
 
 def test_retractions_are_not_checked(lake: Lake) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import ConstraintViolation, InvalidRequest, InvalidSchema
+from lakelog.filestore.metadata.schemas import rows_as
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
@@ -19,6 +20,7 @@ from lakelog.options.metrics import ROWS_IN_DOUBT
 from lakelog.options.parts import CONDITIONS
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG: Final = logging.getLogger("lakelog.write")
 SHOWN: Final = 3
@@ -63,19 +65,26 @@ def check_constraints(schema: TableSchema, before: TableSchema | None = None) ->
 
 @dataclass(frozen=True)
 class RowConstraints:
-    """The constraints of a table with their conditions, for the rows of one task."""
+    """The constraints of a table with their conditions, for the rows of one task, which have the columns ``written``.
+
+    ``schema`` is the newest one of the table, which an ALTER TABLE may have created after the writer opened the table.
+    """
 
     table: str
+    schema: TableSchema
+    written: TableSchema
     conditions: tuple[tuple[Constraint, Predicate], ...]
 
     @staticmethod
-    def of(schema: TableSchema, table: str) -> RowConstraints | None:
-        """Those of a schema, None without any, at the cost of a look at its options."""
+    def of(table: DynamicTable) -> RowConstraints | None:
+        """Those of the newest schema, None without any. Costs a look for a newer schema."""
+        schema = table.with_newest_schema().schema
         if not has_constraints(schema.options):
             return None
         order = (FAIL, REJECT, WARN)  # a row that fails the write is never rejected instead
         ours = sorted(constraints_of(schema.options), key=lambda constraint: order.index(constraint.action))
-        return RowConstraints(table, tuple((constraint, violated(constraint, schema)) for constraint in ours))
+        conditions = tuple((constraint, violated(constraint, schema)) for constraint in ours)
+        return RowConstraints(table.name, schema, table.schema, conditions)
 
     def check(self, rows: pa.RecordBatch, kinds: np.ndarray) -> None:
         """Raises ConstraintViolation if new rows violate a constraint that fails the write or rejects the row."""
@@ -108,6 +117,8 @@ class RowConstraints:
         is_new = np.isin(kinds, NEW_KINDS)
         if not is_new.all():
             new = new.filter(pa.array(is_new))
+        if self.schema.id != self.written.id:
+            new = rows_as(new, self.written, self.schema)
         for constraint, condition in ours:
             bad = new.filter(condition.to_arrow(new.schema))
             if bad.num_rows:

@@ -91,7 +91,7 @@ class TaskWriter:
         self._stages = stages and table.emits_files
         self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
         self._missing = table.options.need(MISSING_COLUMNS)
-        self._constraints = RowConstraints.of(table.schema, table.name)
+        self._constraints = RowConstraints.of(table)
         check_bucket_mode(table)
         if table.publishes:
             check_log_content(table.options)
