@@ -125,5 +125,4 @@ def make(place: Path, columns: str, key: str, mode: str, buckets: int = 1, addre
 def write(table: Table, given: list[dict[str, Any]], kinds: list[str] | None = None) -> None:
     """Writes rows, or changes when they have kinds, as one commit."""
     batch = pa.Table.from_pylist(given, schema=table.schema)
-    with table.writer() as writer:
-        writer.write(batch if kinds is None else batch.append_column("_row_kind", pa.array(kinds)))
+    table.write(batch if kinds is None else batch.append_column("_row_kind", pa.array(kinds)))

@@ -8,7 +8,7 @@ from lakelog import connect
 from lakelog.filestore.skipping.predicate import Compare
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
-from log_tables import files, folded, rows
+from log_tables import files, folded
 
 IDS = tuple(range(40))
 DYNAMIC = "'bucket' = '-1', 'log-store.partitions' = '3', 'dynamic-bucket.target-row-num' = '9'"
@@ -31,11 +31,6 @@ def make(tmp_path: Path, kind: str, more: str = "", key: str = ", primary key (i
 
 def lake_of(table: Table) -> Lake:
     return connect(warehouse=table.logical.path.split("/db.db/")[0])
-
-
-def write(table: Table, *ids: int, name: str, kinds: list[str] | None = None) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids, name=name, kinds=kinds))
 
 
 def change_buckets(table: Table, number: int) -> Table:

@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 from depth import DEPTH, Depth
+from lakelog import Lake, connect
 from lakelog.logstore.clients import close_clients
 from lakelog.service.servers.server_process import QUICK_START, KafkaBroker, ServerProcess
 from lane_report import LaneReport, Measure
@@ -135,6 +136,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and reporter.stats.get("skipped") and os.environ.get("LAKELOG_NO_SKIPS") == "1":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """An empty lake in ``warehouse`` of the test's directory."""
+    with connect(warehouse=str(tmp_path / "warehouse")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

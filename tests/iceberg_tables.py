@@ -33,8 +33,7 @@ def make(lake: Lake, columns: str, more: str = "", options: str = "") -> Table:
 
 
 def write(table: Table, *rows: dict[str, Any], overwrite: Any = False) -> None:
-    with table.writer(overwrite=overwrite, missing="null") as writer:
-        writer.write(pa.Table.from_pylist(list(rows), schema=table.schema))
+    table.write(pa.Table.from_pylist(list(rows), schema=table.schema), overwrite=overwrite, missing="null")
 
 
 def numbers(first: int, count: int, **more: Any) -> Rows:

@@ -51,10 +51,9 @@ def delete_rows(table: DynamicTable, *ids: int) -> None:
 def delete_keys(table: Table, *ids: int) -> None:
     """Writes deletes of keys."""
     kinds = pa.array(["-D"] * len(ids))
-    with table.writer() as writer:
-        writer.write(
-            pa.table({"id": pa.array(ids, pa.int32()), "name": pa.nulls(len(ids), pa.string()), "_row_kind": kinds})
-        )
+    table.write(
+        pa.table({"id": pa.array(ids, pa.int32()), "name": pa.nulls(len(ids), pa.string()), "_row_kind": kinds})
+    )
 
 
 def plain_appends(lake: Lake) -> Table:

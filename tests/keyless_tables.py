@@ -35,8 +35,7 @@ def make(tmp_path: Path, log: str = "embedded", more: str = "") -> tuple[Lake, T
 
 
 def write(table: Table, rows: Rows, **how: Any) -> None:
-    with table.writer(**how) as writer:
-        writer.write(arrow(rows))
+    table.write(arrow(rows), **how)
 
 
 def arrow(rows: Rows) -> pa.Table:

@@ -38,6 +38,11 @@ def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table
     return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
 
 
+def write(table: Table, *ids: int, name: str = "a", kinds: list[str] | None = None) -> None:
+    """Writes such rows and commits them."""
+    table.write(rows(*ids, name=name, kinds=kinds))
+
+
 def files(table: Table, **options: str) -> list[tuple[int, str]]:
     """The rows that a batch read finds, sorted."""
     found = table.scan(options=options).to_arrow().to_pylist()

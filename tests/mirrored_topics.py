@@ -69,8 +69,7 @@ def run(table: Table, to: str, **how: Any) -> int:
 
 
 def write(table: Table, *new: int, **how: Any) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*new, **how))
+    table.write(rows(*new, **how))
 
 
 def mirrored_beside(tmp_path: Path, to: str) -> tuple[threading.Thread, list[Exception]]:

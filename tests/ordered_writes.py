@@ -53,8 +53,7 @@ def decided(table: Table, writer: str, epoch: int, *ids: int, name: str = "") ->
 
 
 def write(table: Table, *ids: int, name: str, kind: str = "+I") -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids, name=name, kinds=[kind] * len(ids)))
+    table.write(rows(*ids, name=name, kinds=[kind] * len(ids)))
 
 
 def transactional(table: Table, start: str = "earliest") -> Rows:

@@ -52,8 +52,7 @@ def make_sick_tables(warehouse: Path, tables: int = 200) -> None:
             writer.commit()
             trim(lake.table("shop.orders"))
         for _ in range(6):
-            with lake.table("shop.visits").writer(options={"write-only": "true"}) as writer:
-                writer.write(_rows(5))
+            lake.table("shop.visits").write(_rows(5), options={"write-only": "true"})
         _die_in_maintenance(lake)
     # last: a lake that is closed takes the rows of a dead writer back
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -67,8 +66,7 @@ def make_sick_tables(warehouse: Path, tables: int = 200) -> None:
 
 def _make(lake: Lake, name: str, options: str) -> None:
     lake.sql(f"create table {name} (id bigint, name string, primary key (id)) tblproperties ({options})")
-    with lake.table(name).writer() as writer:
-        writer.write(_rows(20))
+    lake.table(name).write(_rows(20))
 
 
 def _rows(count: int) -> pa.Table:

@@ -14,8 +14,7 @@ def rows(id_: int | str, value: str) -> pa.Table:
 
 
 def write(table: Table, id_: int | str, value: str) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(rows(id_, value))
+    table.write(rows(id_, value), missing="null")
 
 
 def opened(lakes: tuple[Lake, Lake], log: str) -> Table:

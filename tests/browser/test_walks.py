@@ -46,10 +46,8 @@ def users(warehouse: Path) -> Users:
 @pytest.fixture(scope="module")
 def dashboard(warehouse: Path, users: Users) -> Iterator[RunningDashboard]:
     with connect(warehouse=str(warehouse)) as lake:
-        lake.sql("create database db")
         lake.sql("create table db.log_table (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
-        with lake.table("db.log_table").writer() as writer:
-            writer.write(pa.table({"id": range(10)}))
+        lake.table("db.log_table").write(pa.table({"id": range(10)}))
         lake.sql("create materialized view db.seen refresh manual as select id from db.log_table where id > 3")
     with running_dashboard(warehouse, users_file=users.path, token=TOKEN) as found:
         yield found
@@ -79,8 +77,7 @@ def walked(dashboard: RunningDashboard, warehouse: Path) -> None:
     with connect(warehouse=str(warehouse)) as lake:
         lake.sql("create database if not exists walk")
         lake.sql(LOG_TABLE.replace("log_table", "seeds").replace(" ts timestamp,", ""))
-        with lake.table("walk.seeds").writer() as writer:
-            writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]}))
+        lake.table("walk.seeds").write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]}))
 
 
 def run(page: Page, text: str) -> Locator:
@@ -159,8 +156,7 @@ def writing(warehouse: Path, table: str) -> Iterator[None]:
         try:
             with connect(warehouse=str(warehouse)) as lake:
                 for number in count(10):
-                    with lake.table(table).writer() as writer:
-                        writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["new"]}))
+                    lake.table(table).write(pa.table({"id": pa.array([number], pa.int32()), "name": ["new"]}))
                     if stop.wait(0.2):
                         return
         except BaseException as failure:

@@ -135,7 +135,6 @@ class Crowd:
         options |= {"log-store.type": self.log} if self.server is None else self.server.options()
         key = "" if self.kind == "append" else ", primary key (id)"
         said = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-        lake.sql("create database db")
         lake.sql(f"create table db.t ({COLUMNS}{key}) using lakelog tblproperties ({said})")
 
     def _start(self) -> None:

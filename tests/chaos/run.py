@@ -143,7 +143,6 @@ class Chaos:
                     f"fields.{column}.aggregate-function": "last_non_null_value",
                     f"fields.{column}.ignore-retract": "true",
                 }
-        lake.sql("create database db")
         lake.sql(f"create table db.t ({DDL}{key}) using lakelog tblproperties ({_properties(options)})")
         lake.sql(
             f"create table db.copy ({copied}, primary key (id)) using lakelog "

@@ -26,8 +26,7 @@ def lakes(catalog_options: dict[str, str], tmp_path: Path) -> list[Lake]:
 
 
 def write(table: Table, id_: int) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": [id_]}))
+    table.write(pa.table({"id": [id_]}))
 
 
 def ids(table: Table) -> list[int]:

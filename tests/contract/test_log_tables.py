@@ -27,7 +27,7 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
 from log_records import NewLocation
-from log_tables import files, folded, rows, silence
+from log_tables import files, folded, rows, silence, write
 from ordered_writes import attempt, take_back_while_a_row_comes
 
 UNION = {"read.mode": "union"}
@@ -55,11 +55,6 @@ def new_table(lake: Lake, new_location: NewLocation) -> Iterator[NewTable]:
     yield make
     lake.sql("drop table if exists db.t")
     close_clients()  # a client of a broker takes twenty file descriptors, and Spark's gateway has a thousand
-
-
-def write(table: Table, *ids: int, name: str, kinds: list[str] | None = None) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids, name=name, kinds=kinds))
 
 
 def check(lake: Lake, wanted: dict[int, str]) -> None:
@@ -107,8 +102,7 @@ def test_what_an_overwrite_replaces_reaches_the_readers(
     lake.sql("truncate table db.t")
     check(lake, {})
     write(table, 4, 5, name="c")
-    with table.writer(overwrite=True) as writer:
-        writer.write(rows(5, 6, name="d"))
+    table.write(rows(5, 6, name="d"), overwrite=True)
     check(lake, {5: "d", 6: "d"})
 
 
@@ -132,8 +126,7 @@ def test_open_rows_and_rows_that_were_taken_back(new_table: NewTable, key: str, 
     first = table.writer()
     first.write(rows(1, 2))
     first.flush()
-    with table.writer() as second:
-        second.write(rows(3, 4))
+    table.write(rows(3, 4))
     assert files(table, **UNION) == [(n, "a") for n in (1, 2, 3, 4)]
     told = [r["id"] for b in table.tail("latest-full", stop="latest") for r in b.to_pylist()]
     assert sorted(set(told)) == [1, 2, 3, 4]
@@ -186,8 +179,7 @@ def test_committed_rows_come_once_in_one_order_wherever_the_log_is_cut(new_table
         for start in range(100, 3_100, 500):
             long.write(rows(*range(start, start + 500)))
             long.flush()
-            with table.writer() as short:
-                short.write(rows(10_000 + start))
+            table.write(rows(10_000 + start))
             assert next(changes)["id"].to_pylist() == [10_000 + start]
     assert seen(table) == [1, 2, 3, 4, *range(100, 3_100), *(10_100 + start for start in range(0, 3_000, 500))]
     scan = LogScan(table.logical.with_hints(TRANSACTIONAL))
@@ -212,8 +204,7 @@ def changes_of(table: Table) -> list[dict[str, Any]]:
 
 
 def insert(table: Table, **columns: list[Any]) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(pa.table(columns))
+    table.write(pa.table(columns), missing="null")
 
 
 @pytest.mark.parametrize("mode", ["upsert", "all", ""])

@@ -47,8 +47,7 @@ def make(warehouse: str, options: str, name: str = "t") -> Table:
 def write(table: Table, *rows: tuple[int, int | None, str | None]) -> None:
     names = ("id", "v", "name")
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), _TYPES, strict=True)]
-    with table.writer() as writer:
-        writer.write(pa.table(dict(zip(names, columns, strict=True))))
+    table.write(pa.table(dict(zip(names, columns, strict=True))))
 
 
 _TYPES = (pa.int32(), pa.int32(), pa.string())

@@ -93,8 +93,7 @@ def newest_of(server: RestServer, table: str = "t") -> int:
 
 def write(lake: Lake, **columns: list[Any]) -> None:
     table = lake.table("db.t")
-    with table.writer(missing="null") as writer:
-        writer.write(pa.table(columns).cast(pa.schema([table.schema.field(name) for name in columns])))
+    table.write(pa.table(columns).cast(pa.schema([table.schema.field(name) for name in columns])), missing="null")
 
 
 def ids(lake: Lake) -> list[int]:
@@ -185,8 +184,7 @@ def test_a_branch_is_made_written_and_merged_by_the_server(lake: Lake, server: R
     write(lake, id=[2], c=["b"])
     write(lake, id=[3], c=["b"])
     dev = lake.table("db.t").branch("dev")
-    with dev.writer() as writer:
-        writer.write(pa.table({"id": pa.array([9], pa.int32()), "c": ["z"]}))
+    dev.write(pa.table({"id": pa.array([9], pa.int32()), "c": ["z"]}))
     assert (newest_of(server), newest_of(server, "t$branch_dev")) == (3, 2)
     assert sorted(dev.scan().to_arrow()["id"].to_pylist()) == [1, 9] and ids(lake) == [1, 2, 3]
     assert lake.list_tables() == ["db.t"]

@@ -110,8 +110,7 @@ def lookup(lake: Lake, given: dict[str, Any]) -> dict[str, Any]:
     joined = created(lake, "db.joined", "no bigint, name string, primary key (no)", given["log"])
 
     def put(table: Table, columns: dict[str, list[Any]]) -> None:
-        with table.writer() as writer:
-            writer.write(pa.table(columns))
+        table.write(pa.table(columns))
 
     put(names, {"id": list(range(500)), "name": [f"old {n}" for n in range(500)]})
     put(probes, {"no": list(range(1_000)), "id": list(range(1_000))})
@@ -160,8 +159,7 @@ def main() -> None:
     lake.sql(f"create database if not exists db; {results} tblproperties ('log-store.enabled' = 'false')")
     for name in given.get("parts", PARTS):
         found = json.dumps(PARTS[name](lake, given))
-        with lake.table("db.results").writer() as writer:
-            writer.write(pa.table({"part": [name], "found": [found]}))
+        lake.table("db.results").write(pa.table({"part": [name], "found": [found]}))
     lake.close()
 
 

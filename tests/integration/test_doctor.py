@@ -38,8 +38,7 @@ def test_the_lag_of_a_log_on_kafka_is_measured(kafka, tmp_path) -> None:
         "create database db; create table db.t (id int, primary key (id)) tblproperties ("
         f"'log-store.enabled' = 'true', 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'lags')"
     )
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array(range(7), pa.int32())}))
+    lake.table("db.t").write(pa.table({"id": pa.array(range(7), pa.int32())}))
     found = {(s.metric.name, *s.labels): s.value for s in TableStates([lake]).samples()}
     assert found["log_up", "db.t"] == 1
     assert found["log_end_offset", "db.t", "0"] >= 7

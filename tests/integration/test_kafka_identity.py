@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from debezium_consumer import folded
 from lakelog import connect
 from lakelog.catalog.directories import Directories
-from lakelog.errors import AlreadyExists, NotFound, TableReplaced
+from lakelog.errors import AlreadyExists, NotFound
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.service.servers.server_process import KafkaBroker
@@ -35,8 +35,7 @@ def lakes(tmp_path: Path, kafka: KafkaBroker) -> tuple[Lake, Lake]:
 
 
 def write(table: Table, id_: int, value: str) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([id_], pa.int32()), "v": [value]}))
+    table.write(pa.table({"id": pa.array([id_], pa.int32()), "v": [value]}))
 
 
 def stores(table: Table) -> list[tuple[int, str]]:
@@ -45,26 +44,6 @@ def stores(table: Table) -> list[tuple[int, str]]:
     plain = sorted((r["id"], r["v"]) for r in folded(values, ["id"]).values())
     assert plain == sorted((r["id"], r["v"]) for r in table.scan().to_arrow().to_pylist())
     return plain
-
-
-@pytest.mark.parametrize("purge", ["", " purge"])
-def test_a_handle_from_before_drop_and_create_writes_nothing(lakes, kafka, purge: str) -> None:
-    service, owner = lakes
-    table = service.table("db.x")
-    open_writer = table.writer()
-    open_writer.write(pa.table({"id": pa.array([2], pa.int32()), "v": ["foreign"]}))
-    owner.sql(f"drop table db.x{purge}")
-    owner.sql(CREATE.format(kafka.bootstrap))
-    with pytest.raises(TableReplaced):
-        open_writer.commit()
-    with pytest.raises(TableReplaced):
-        write(table, 3, "foreign")
-    with pytest.raises(TableReplaced):
-        table.scan().to_arrow()
-    new = owner.table("db.x")
-    assert stores(new) == []
-    write(new, 5, "new")
-    assert stores(new) == [(5, "new")]
 
 
 def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, Lake], kafka: KafkaBroker) -> None:

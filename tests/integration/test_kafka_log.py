@@ -48,8 +48,7 @@ def test_clients_and_a_tail_go_on_over_a_killed_broker_with_all_that_was_acknowl
     )
     batches = lake.table("db.t").tail("earliest")
     for number in range(2):
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": [number]}))
+        lake.table("db.t").write(pa.table({"id": [number]}))
         assert next(batches).column("id").to_pylist() == [number]
         if number == 0:
             own_broker.kill()
@@ -68,8 +67,7 @@ def test_a_broker_that_is_away_is_unavailable_soon_and_nothing_is_sent_later(own
     reader.wait({0: 1}, 0.1)
     away = ", 'properties.socket.timeout.ms' = '2000', 'properties.request.timeout.ms' = '2000'"
     table = make(tmp_path, f", 'log-store.address' = '{own_broker.bootstrap}'{away}")
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     own_broker.kill()
     pending = appender.append(0, records([b"lost"]))
     with soon(), pytest.raises(Unavailable, match=own_broker.bootstrap):
@@ -119,8 +117,7 @@ def test_arrow_messages_of_many_rows_go_through_a_topic(kafka, tmp_path) -> None
     )
     table = lake.table("db.t")
     wide = pa.table({"id": range(30_000), "text": [f"{n:0{n % 900}}" for n in range(30_000)]})
-    with table.writer() as writer:
-        writer.write(wide)
+    table.write(wide)
     read = pa.Table.from_batches(table.tail("earliest", stop="latest")).drop_columns(["_row_kind"])
     assert read.sort_by("id").equals(wide.cast(read.schema))
     assert table.scan().to_arrow().sort_by("id").equals(wide.cast(read.schema))

@@ -22,8 +22,7 @@ def table(tmp_path, kafka) -> Table:
 
 
 def write(table: Table, ids: list[int], *values: str) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "v": list(values)}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "v": list(values)}))
 
 
 def stores(table: Table) -> list[tuple[int, str]]:

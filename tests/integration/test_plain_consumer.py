@@ -67,8 +67,7 @@ def test_replaced_rows_of_a_table_without_a_key_add_up_to_what_a_batch_read_give
     for _ in range(2):
         write(table, rows(0, 30))
     for first in (10, 20):
-        with table.writer(overwrite=True) as writer:
-            writer.write(table.scan(filter=f"id >= {first}").to_arrow())
+        table.write(table.scan(filter=f"id >= {first}").to_arrow(), overwrite=True)
         added = debezium_consumer.added_up(messages(kafka, table))
         got = {comparable(debezium_consumer.typed(json.loads(row), KINDS)): n for row, n in added.items() if n}
         assert got == Counter(comparable(row) for row in read_here(table))
@@ -80,8 +79,7 @@ def test_replaced_rows_of_a_table_without_a_key_add_up_to_what_a_batch_read_give
 def test_nanoseconds_come_whole(tmp_path, kafka) -> None:
     table = make(tmp_path, "at timestamp_ntz(9)", ", primary key (id)", "all", 2, kafka.bootstrap)
     batch = pa.table({"id": range(len(NANOSECONDS)), "at": pa.array(NANOSECONDS, pa.timestamp("ns"))})
-    with table.writer() as writer:
-        writer.write(batch)
+    table.write(batch)
     folded = debezium_consumer.folded(messages(kafka, table), ["id"])
     kinds = {"id": "bigint", "at": "nanoseconds"}
     got = [debezium_consumer.typed(folded[(number,)], kinds)["at"] for number in range(len(NANOSECONDS))]

@@ -60,8 +60,7 @@ def test_a_reader_that_follows_misses_nothing_when_the_broker_is_killed(own_serv
 
 def test_a_broker_that_is_away_is_unavailable_soon_and_nothing_is_sent_later(own_server, tmp_path) -> None:
     table = on(own_server, tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     location = SYSTEM.create(new_location(own_server))
     appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
     append(appender, [b"before"])
@@ -87,8 +86,7 @@ def test_a_broker_that_is_away_is_unavailable_soon_and_nothing_is_sent_later(own
     assert eventually(lambda: everything(reader)) == [b"before", b"after"]
 
     def write() -> None:
-        with table.writer() as writer:
-            writer.write(rows(5, 6))
+        table.write(rows(5, 6))
 
     eventually(write)
     told = [r["id"] for b in table.tail("earliest", stop="latest") for r in b.to_pylist()]
@@ -100,27 +98,10 @@ def test_many_rows_go_through_a_topic_and_into_files_in_order(pulsar_server, tmp
     """Large runs, whose rows become files with the numbers of the log; the newest row of a key wins."""
     table = on(pulsar_server, tmp_path, more=f", 'log-store.data-format' = '{form}'")
     for name in ("old", "new"):
-        with table.writer() as writer:
-            writer.write(rows(*range(60_000), name=name * 10))
+        table.write(rows(*range(60_000), name=name * 10))
     assert files(table) == [(n, "new" * 10) for n in range(60_000)]
     read = pa.Table.from_batches(table.tail("earliest", stop="latest"))
     assert read.num_rows == 120_000
-
-
-def test_a_quiet_epoch_reads_nothing(pulsar_server, tmp_path, monkeypatch) -> None:
-    table = on(pulsar_server, tmp_path)
-    healed = []
-    monkeypatch.setattr("lakelog.table.commit.log_repair.heal", lambda *given: healed.append(given))
-    with table.writer() as writer:
-        monkeypatch.undo()
-        writer.write(rows(*range(100)))
-        writer.commit()
-        monkeypatch.setattr("lakelog.table.commit.log_repair.heal", lambda *given: healed.append(given))
-        for number in range(3):
-            writer.write(rows(*range(100), name=str(number)))
-            writer.commit()
-    assert healed == []
-    assert files(table) == [(n, "2") for n in range(100)]
 
 
 def test_a_header_of_another_version_is_an_error_and_plain_messages_are_unowned_rows(pulsar_server) -> None:
@@ -147,8 +128,7 @@ def test_a_header_of_another_version_is_an_error_and_plain_messages_are_unowned_
 
 def test_a_plain_client_reads_a_table_without_packs(pulsar_server, tmp_path) -> None:
     table = on(pulsar_server, tmp_path, more=", 'properties.pulsar.producer.packs' = 'false'")
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     table.delete("id = 2")
     location = table.logical.log
     plain = pulsar.Client(pulsar_server.service_url)
@@ -191,10 +171,3 @@ def test_a_process_of_its_own_opens_clients_of_its_own(pulsar_server) -> None:
         child.join(120)
         assert child.exitcode == 0
     assert everything(SYSTEM.reader(location)) == [b"parent", b"child", b"child"]
-
-
-def test_the_client_of_a_log_is_reused(pulsar_server) -> None:
-    location = SYSTEM.create(new_location(pulsar_server))
-    clients = {id(client_for(PulsarTopic(location).access)) for _ in range(5)}
-    assert len(clients) == 1
-    assert isinstance(client_for(PulsarTopic(location).access), pulsar.Client)

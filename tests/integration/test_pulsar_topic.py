@@ -44,28 +44,6 @@ def test_a_changed_number_of_partitions_is_reported(pulsar_server) -> None:
         SYSTEM.create(replace(location, log_id=""))
 
 
-def test_a_topic_that_is_deleted_under_readers_and_writers_is_not_found(pulsar_server) -> None:
-    """Whether or not the broker makes topics that somebody asks for."""
-    location = SYSTEM.create(new_location(pulsar_server))
-    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
-    append(appender, [b"a"])
-    ends = reader.end_offsets()
-    reader.wait(ends, 0.1)
-    SYSTEM.drop(location)
-    with soon(), pytest.raises((NotFound, Unavailable)):
-        append(appender, [b"b"])
-    with soon(), pytest.raises(NotFound):
-        reader.end_offsets()
-    with soon(), pytest.raises(NotFound):
-        SYSTEM.appender(location)
-    SYSTEM.create(replace(location, log_id=""))
-    with soon(), pytest.raises(NotFound):
-        reader.end_offsets()
-    with soon(), pytest.raises((NotFound, Unavailable)):
-        append(appender, [b"b"])
-    assert everything(SYSTEM.reader(replace(location, log_id=""))) == []
-
-
 def test_properties_are_checked_and_secrets_stay_out_of_errors(pulsar_server) -> None:
     good = new_location(pulsar_server).properties
     wrong = [

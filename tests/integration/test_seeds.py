@@ -62,8 +62,7 @@ def test_select_with_the_log_hint_is_a_consistent_stream(lake, kafka) -> None:
     def write() -> None:
         # the stream begins with what comes after its start, and nobody tells when that is
         while not seen.is_set():
-            with lake.table("db.arctic").writer() as writer:
-                writer.write(pa.table(five))
+            lake.table("db.arctic").write(pa.table(five))
             seen.wait(2)
 
     writing = threading.Thread(target=write)

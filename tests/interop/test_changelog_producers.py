@@ -72,8 +72,7 @@ def write(table: Table, rows: list[tuple[str, Row]]) -> None:
     target = table.schema
     columns = [pa.array([row[at] for _, row in rows], kind) for at, kind in enumerate(target.types)]
     batch = pa.Table.from_arrays([*columns, pa.array([kind for kind, _ in rows])], names=[*target.names, "_row_kind"])
-    with table.writer() as writer:
-        writer.write(batch)
+    table.write(batch)
 
 
 def write_there(java: Any, warehouse: str, rows: list[tuple[str, Row]], number: int, compact: tuple[int, ...]) -> None:

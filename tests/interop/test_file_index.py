@@ -71,8 +71,7 @@ def test_java_skips_the_files_that_an_index_made_here_excludes(java, tmp_path: P
     )
     table = lake.table("db.t")
     names = [f"name-{i * 7 % 100:03d}" for i in range(0, 100, 2)]
-    with table.writer() as writer:
-        writer.write(pa.table({"id": list(range(0, 100, 2)), "c": names}))
+    table.write(pa.table({"id": list(range(0, 100, 2)), "c": names}))
     if keyed:
         table.compact()
     assert len(java.rows_of_files_with(lake.warehouse, "db", "t", "c", names[3])) >= 1

@@ -103,8 +103,7 @@ def test_flink_reads_no_map_without_text_keys(tmp_path, flink) -> None:
 def test_flink_reads_nanoseconds(tmp_path, flink) -> None:
     table = make(tmp_path, "at timestamp_ntz(9), seen timestamp_ltz(9)", "", "all")
     at, seen = (pa.array(NANOSECONDS, pa.timestamp("ns", zone)) for zone in (None, "UTC"))
-    with table.writer() as writer:
-        writer.write(pa.table({"id": range(len(NANOSECONDS)), "at": at, "seen": seen}))
+    table.write(pa.table({"id": range(len(NANOSECONDS)), "at": at, "seen": seen}))
     found = flink.read("ROW<id BIGINT, `at` TIMESTAMP(9), seen TIMESTAMP_LTZ(9)>", log_values(table))
     assert comparable(found) == comparable(read_here(table))
     assert found[2][1][1:] == ["2023-11-14T22:13:20.123456789", "2023-11-14T22:13:20.123456789Z"]

@@ -70,8 +70,7 @@ def ours(lake: Lake, name: str) -> list[tuple[Any, ...]]:
 def write_ours(lake: Lake, name: str, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
     types = {"k": pa.int32(), "n": pa.int64(), "t": pa.string(), "g": pa.int32()}
     columns = {c: pa.array([row[at] for _, row in rows], types[c]) for at, c in enumerate(COLUMNS)}
-    with lake.table(f"g.{name}").writer() as writer:
-        writer.write(pa.table({**columns, "_row_kind": [kind for kind, _ in rows]}))
+    lake.table(f"g.{name}").write(pa.table({**columns, "_row_kind": [kind for kind, _ in rows]}))
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -35,8 +35,7 @@ def write_here(lake: Lake, table: str, case: Case, chance: random.Random, turns:
         if case.takes_deletes and turn == 1:
             kinds = [chance.choice(["+I", "+U", "-D"]) for _ in rows]
             batch = batch.append_column("_row_kind", pa.array(kinds))
-        with lake.table(f"db.{table}").writer() as writer:
-            writer.write(batch)
+        lake.table(f"db.{table}").write(batch)
         if case.compacted:
             lake.table(f"db.{table}").compact()
 

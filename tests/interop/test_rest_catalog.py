@@ -29,8 +29,7 @@ def lake(server: RestServer, tmp_path: Path) -> Lake:
 
 
 def write(lake: Lake, rows: dict[int, str]) -> None:
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array(rows, pa.int32()), "c": list(rows.values())}))
+    lake.table("db.t").write(pa.table({"id": pa.array(rows, pa.int32()), "c": list(rows.values())}))
 
 
 def ours(lake: Lake) -> dict[int, str]:
@@ -68,8 +67,7 @@ def test_tables_that_paimon_creates_and_alters_are_readable_and_writable(
     table = lake.table("db.t")
     assert table.schema.names == ["id", "d"] and table.scan().to_arrow().to_pylist() == [{"id": 1, "d": "a"}]
     table.alter(AddColumn(("e",), STRING))
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([2], pa.int32()), "d": ["b"], "e": ["x"]}))
+    lake.table("db.t").write(pa.table({"id": pa.array([2], pa.int32()), "d": ["b"], "e": ["x"]}))
     assert sorted(java.rows(theirs, "db", "t")) == [(1, "a", None), (2, "b", "x")]
     assert (
         list(java.catalog(theirs).listTables("db")) == lake.sql("show tables in db")["tableName"].to_pylist() == ["t"]

@@ -12,7 +12,7 @@ import pytest
 from paimon_java import PaimonJava
 from py4j.protocol import Py4JJavaError
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.errors import InvalidRequest
 from lakelog.paimon.schema.changes import (
     FIRST,
@@ -202,23 +202,16 @@ def test_types_change_with_the_option_where_paimon_lets_them(java: PaimonJava) -
     assert differ == []
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
-
-
 @pytest.mark.parametrize("keyed", ["", ", primary key (id)"])
 def test_a_table_altered_here_is_read_and_written_on_by_paimon(java: PaimonJava, lake: Lake, keyed: str) -> None:
     lake.sql(f"create table db.t (id int, a int, b string{keyed}) using lakelog")
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": [1, 2], "a": [10, 20], "b": ["x", "y"]}))
+    table.write(pa.table({"id": [1, 2], "a": [10, 20], "b": ["x", "y"]}))
     lake.sql("alter table db.t add column c string after id; alter table db.t rename column a to n")
     lake.sql("alter table db.t alter column n type bigint; alter table db.t drop column b")
     lake.sql("alter table db.t add column b int; alter table db.t alter column b set default 5")
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": [3], "n": [2**40], "c": ["new"]}))
+    table.write(pa.table({"id": [3], "n": [2**40], "c": ["new"]}))
     wanted = [(1, None, 10, None), (2, None, 20, None), (3, "new", 2**40, 5)]
     assert sorted(java.rows(lake.warehouse, "db", "t")) == wanted
     assert sorted(tuple(r.values()) for r in table.scan().to_arrow().to_pylist()) == wanted

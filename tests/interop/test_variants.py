@@ -45,10 +45,8 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
         f"lakelog tblproperties ('bucket' = '{'-1' if not key else '1'}', 'log-store.enabled' = '{log}')"
     )
     table = lake.table("g.t")
-    with table.writer() as writer:
-        writer.write(batch())
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1000], pa.int32()), "v": column(['{"new": 1}'])}))
+    table.write(batch())
+    table.write(pa.table({"id": pa.array([1000], pa.int32()), "v": column(['{"new": 1}'])}))
     table.seal()
     return lake
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from flink_sql import FlinkSql
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from printed import canonical, printed_rows
 
 TYPES = (
@@ -50,22 +50,15 @@ def batch(first: int, count: int) -> pa.Table:
     )
 
 
-@pytest.fixture
-def lake(tmp_path, request) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
-
-
 @pytest.fixture(params=sorted(KINDS))
 def written(lake, request) -> Lake:
     lake.sql(KINDS[request.param])
     table = lake.table("db.t")
     for first in (0, 20, 40, 30, 60, 10):
-        with table.writer() as writer:
-            writer.write(batch(first, 40))
+        table.write(batch(first, 40))
     if table.primary_keys:
         doomed = batch(5, 3).append_column("_row_kind", pa.array(["-D"] * 3))
-        with table.writer() as writer:
-            writer.write(doomed)
+        table.write(doomed)
     return lake
 
 
@@ -94,7 +87,6 @@ def test_flink_sql_and_lakelog_write_by_turns(lake, flink_sql: FlinkSql) -> None
                 f"insert into db.t values {', '.join(f'({i}, {chr(39)}{c}{chr(39)})' for i, c in rows.items())}"
             )
         else:
-            with table.writer() as writer:
-                writer.write(pa.table({"id": pa.array(rows, pa.int32()), "c": list(rows.values())}))
+            table.write(pa.table({"id": pa.array(rows, pa.int32()), "c": list(rows.values())}))
         assert ours(lake) == sorted(canonical({"id": i, "c": c}) for i, c in want.items())
     assert {row["id"]: row["c"] for row in flink_sql.rows("select * from db.t")} == want

@@ -6,14 +6,6 @@ import datetime as dt
 from decimal import Decimal
 
 import pyarrow as pa
-import pytest
-
-from lakelog import Lake, connect
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 def write(table, *batches: pa.Table, **arguments: object) -> None:

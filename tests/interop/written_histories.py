@@ -64,8 +64,7 @@ def write(table: Table, rows: Sequence[Mapping[str, Any]], kinds: Sequence[str] 
     batch = pa.Table.from_pylist([dict(row) for row in rows], table.schema)
     if kinds:
         batch = batch.append_column("_row_kind", pa.array(kinds))
-    with table.writer(**how, missing="null") as writer:
-        writer.write(batch)
+    table.write(batch, **how, missing="null")
 
 
 def rows(first: int, count: int, word: str, partitions: Sequence[str | None] = ("a", "b")) -> list[dict[str, Any]]:

@@ -92,8 +92,7 @@ def make_world(base: Path, shape: str, monkeypatch: Any) -> Path:
 
 def write(table: Any, ids: list[int], value: str) -> None:
     """Commits rows."""
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "p": ["a", "b"], "v": [value, None]}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "p": ["a", "b"], "v": [value, None]}))
 
 
 def _leave_an_epoch(table: Any, base: Path, monkeypatch: Any) -> None:

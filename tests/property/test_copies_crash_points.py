@@ -33,8 +33,7 @@ def rows(lake: Lake, name: str) -> Rows:
 
 
 def write(lake: Lake, *ids: int, v: str) -> None:
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}))
+    lake.table("db.t").write(pa.table({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}))
 
 
 def make(place: Path) -> tuple[Lake, str, Rows]:
@@ -168,8 +167,7 @@ def promoted(place: Path, plan: FaultPlan) -> None:
         assert rows(second, "db.t") == before
         if REPLICA_OF in second.table("db.t").options:
             second.promote("db.t")
-    with second.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([99], pa.int32()), "v": ["new"]}))
+    second.table("db.t").write(pa.table({"id": pa.array([99], pa.int32()), "v": ["new"]}))
     after = before + Counter({(99, "new"): 1})
     assert rows(second, "db.t") == after
     assert (

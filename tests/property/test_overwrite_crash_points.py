@@ -1,5 +1,5 @@
-"""Every storage call of an overwrite of a table with waiting epochs: the process dies there, or its answer is lost, and
-another one does the overwrite again. Readers see the old rows or the new ones, never some of both."""
+"""Every storage call of a write or overwrite of a table with waiting epochs: the process dies there, or its answer is
+lost, and another one does it again. Readers see the old rows or the new ones, never some of both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from overwrite_jobs import by_rows, dropped, emptied, of_named
 
 from depth import Depth
-from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
+from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import LakelogError
@@ -37,6 +37,7 @@ from lakelog.table.write.table_writer import TableWriter
 
 KINDS = {
     "2": (DIE_AFTER, LOST, LATE),
+    "files": (DIE_AFTER, FAIL_BEFORE, LOST, LATE),
     "-1": (DIE_AFTER, LOST),
     "log": (DIE_AFTER, LOST, LATE),
     "log of all changes": (DIE_AFTER, LOST),
@@ -44,6 +45,7 @@ KINDS = {
 """By options. Dying before a call leaves what dying after the one before it leaves."""
 OPTIONS = {
     "2": {"bucket": "2"},
+    "files": {"bucket": "2", "write-buffer-size": "1 b"},
     "-1": {"bucket": "-1"},
     "log": {
         "bucket": "2",
@@ -90,11 +92,18 @@ def make_table(bucket: str) -> DynamicTable:
     return table
 
 
+def appended(table: DynamicTable) -> None:
+    with TableWriter(table) as writer:
+        for row in sorted(NEW):
+            writer.write(arrow({row}))
+
+
 JOBS: dict[str, tuple[Callable[[DynamicTable], None], Rows]] = {
     "dynamic": (partial(by_rows, arrow(NEW)), NEW | OF_B),
     "static": (partial(of_named, arrow(NEW)), NEW | OF_B),
     "drop": (dropped, OF_B),
     "truncate": (emptied, set()),
+    "append": (appended, NEW | {row for row in OLD if row[:2] != ("a", 1)}),
 }
 
 
@@ -131,6 +140,7 @@ def attempt(job: Callable[[DynamicTable], None], after: Rows, plan: FaultPlan, m
         job(broken)
     plan.arrive()
     assert content(table) in (OLD, after)
+    assert table.log is not None or table.registered.writers() == []
     job(table)
     assert content(table) == after
     assert table.log is None or folded(table) == after
@@ -188,7 +198,7 @@ def test_a_rescale_that_goes_wrong_at_any_call_changes_no_row(
 
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("bucket", OPTIONS)
-def test_an_overwrite_that_goes_wrong_at_any_call_is_done_or_not(
+def test_a_write_that_goes_wrong_at_any_call_is_done_or_not(
     job: str, bucket: str, depth: Depth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "is_running", lambda process: False)  # the one that dies has the lease

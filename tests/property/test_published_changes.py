@@ -153,8 +153,7 @@ def trouble(monkeypatch: pytest.MonkeyPatch, process: Process) -> None:
 
 
 def write(table: Table, chance: random.Random, has_deletes: bool, is_complete: bool = True) -> None:
-    with table.writer() as writer:
-        writer.write(rows(chance, has_deletes, is_complete))
+    table.write(rows(chance, has_deletes, is_complete))
 
 
 def files(table: Table) -> Counter[Row]:

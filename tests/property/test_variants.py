@@ -33,8 +33,7 @@ def test_the_newest_json_of_a_key_comes_back(form: str, batches: list[list[tuple
         table = lake.table("t")
         for batch in batches:
             ids, texts = zip(*batch, strict=True)
-            with table.writer() as writer:
-                writer.write(pa.table({"id": pa.array(ids, pa.int32()), "v": lakelog.variant.from_json(texts)}))
+            table.write(pa.table({"id": pa.array(ids, pa.int32()), "v": lakelog.variant.from_json(texts)}))
         written = [row for batch in batches for row in batch]
         newest = {key: text and meaning(text) for key, text in written}
         tailed = pa.Table.from_batches(table.tail("earliest", stop="latest"))

@@ -81,15 +81,6 @@ def check_all_reads(lake, spark, tmp_path, expected: pl.DataFrame) -> None:
     assert (batch.n, round(batch.s)) == (len(expected), round(expected["amount"].sum()))
 
 
-def test_large_micro_batches_of_upserts_fill_both_stores(lake, spark, tmp_path) -> None:
-    lake.sql(CREATE.format(mode="upsert"))
-    for number in range(3):
-        put(tmp_path / "in", number, upserts(number * ROWS // 2, f"n{number}"), files=2)
-        stream(lake, spark, tmp_path / "in", tmp_path / "cp", with_kinds=False)
-    everything = pl.concat([upserts(number * ROWS // 2, f"n{number}") for number in range(3)])
-    check_all_reads(lake, spark, tmp_path, everything.group_by("id", maintain_order=True).last())
-
-
 @pytest.mark.parametrize("mode", ["all", "upsert"])
 def test_large_micro_batches_of_changes_fill_both_stores(lake, spark, tmp_path, mode) -> None:
     lake.sql(CREATE.format(mode=mode))

@@ -6,16 +6,12 @@ import re
 import socket
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.errors import (
-    AlreadyExists,
-    InvalidOption,
     InvalidRequest,
     InvalidSchema,
-    NotFound,
     Unavailable,
     UnsupportedFeature,
     UnsupportedStatement,
@@ -38,28 +34,6 @@ def nothing_made(lake) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    ("properties", "error", "said"),
-    [
-        ("'log-store.enable' = 'ture'", InvalidOption, "'log-store.enabled' = 'ture'"),
-        ("'buckets' = '4'", InvalidOption, "unknown option 'buckets' = '4', did you mean 'bucket'?"),
-        ("'bucket' = 'four'", InvalidOption, "'bucket' = 'four'"),
-        ("'log-store.enabled' = 'true', 'log-store.type' = 'kafka'", InvalidOption, "'log-store.address' is required"),
-        (
-            "'log-store.enabled' = 'true', 'log.content' = 'input', 'merge-engine' = 'aggregation'",
-            InvalidOption,
-            "aggregation",
-        ),
-        ("'emit.mode' = 'both'", InvalidOption, "auto, file, log, file,log"),
-    ],
-)
-def test_a_wrong_option_is_named_and_makes_no_table(db, properties, error, said) -> None:
-    with pytest.raises(error) as raised:
-        db.sql(f"create table db.t (id int, primary key (id)) using lakelog tblproperties ({properties})")
-    assert said in str(raised.value)
-    assert nothing_made(db)
-
-
 def test_a_broker_that_is_away_makes_no_table(db) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -71,22 +45,6 @@ def test_a_broker_that_is_away_makes_no_table(db) -> None:
         )
     assert address in str(raised.value) and "check that the broker runs" in str(raised.value)
     assert nothing_made(db)
-
-
-def test_a_table_that_exists_stays_as_it_is(db) -> None:
-    db.sql(GOOD)
-    with pytest.raises(AlreadyExists, match="db.t exists"):
-        db.sql(GOOD)
-    db.sql(GOOD.replace("create table", "create table if not exists"))
-    assert db.list_tables() == ["db.t"]
-
-
-def test_a_missing_table_is_named_with_the_nearest(db) -> None:
-    db.sql(GOOD.replace("db.t", "db.orders"))
-    for work in (lambda: db.table("db.order"), lambda: db.sql("insert into db.order values (1, 'a')")):
-        with pytest.raises(NotFound) as raised:
-            work()
-        assert "orders" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -113,16 +71,6 @@ def test_a_frame_of_another_type_is_refused_before_a_task_runs(db, spark) -> Non
         frame.write.format("lakelog").mode("append").save("db.t")
 
 
-def test_a_failed_writer_takes_its_rows_back(db) -> None:
-    db.sql(GOOD)
-    with pytest.raises(InvalidSchema, match="NULL in column 'id'"), db.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "name": ["a"]}))
-        writer.write(pa.table({"id": pa.array([None], pa.int32()), "name": ["b"]}))
-    assert db.table("db.t").scan().to_arrow().num_rows == 0
-    net = [b["_row_kind"].to_pylist() for b in db.table("db.t").tail("earliest", stop="latest")]
-    assert sum(net, []) == ["+I", "-D"], "the row that the log had is taken back"
-
-
 def test_an_unsupported_type_is_named(db) -> None:
     with pytest.raises((UnsupportedStatement, UnsupportedFeature, InvalidSchema)) as raised:
         db.sql("create table db.t (id int, span interval day) using lakelog")
@@ -143,13 +91,6 @@ def test_a_log_read_of_a_table_without_log_says_what_to_do(db) -> None:
         db.sql("select * from db.t /*+ OPTIONS('read.mode'='log') */").writeStream.format(
             "noop"
         ).start().processAllAvailable()
-
-
-def test_an_embedded_log_is_refused_on_another_machine(db, monkeypatch) -> None:
-    db.sql(GOOD)
-    monkeypatch.setattr("lakelog.logstore.embedded.file.machine_identity", lambda: "elsewhere/1")
-    with pytest.raises(InvalidRequest, match="works on one machine only"):
-        list(db.table("db.t").tail("earliest", stop="latest"))
 
 
 @pytest.mark.parametrize("log", ["", " tblproperties ('log-store.enabled' = 'true')"])

@@ -15,7 +15,6 @@ from lakelog import HIGH_THROUGHPUT
 from lakelog.errors import InvalidSchema, LakelogError, Unavailable
 from lakelog.spark.compat.arrow import map_in_arrow
 from lakelog.spark.write import batch_writer
-from lakelog.table.staging.job_files import JobFiles
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true')"""
@@ -23,16 +22,6 @@ tblproperties ('log-store.enabled' = 'true')"""
 
 def rows(frame) -> list[tuple]:
     return sorted(tuple(r) for r in frame.collect())
-
-
-def test_a_keyed_table_keeps_the_newest_row_of_a_key(lake) -> None:
-    lake.sql(LOG_TABLE)
-    lake.sql("insert into db.log_table values (1, 'a', timestamp'2024-01-01'), (2, 'b', null)")
-    lake.sql("insert into db.log_table values (1, 'c', timestamp'2024-01-02')")
-    assert rows(lake.sql("select id, name, ts from db.log_table")) == [
-        (1, "c", dt.datetime(2024, 1, 2)),
-        (2, "b", None),
-    ]
 
 
 def test_a_join_of_two_tables_and_a_view_reads_right(lake, spark) -> None:
@@ -66,16 +55,6 @@ def test_a_dataframe_is_written_and_read_by_format(lake, spark) -> None:
     assert back.count() == 100
 
 
-def test_a_change_frame_deletes_and_updates(lake, spark) -> None:
-    lake.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog")
-    lake.sql("insert into db.t values (1, 'a'), (2, 'b'), (3, 'c')")
-    changes = spark.createDataFrame(
-        [(1, "a", "-D"), (2, "b", "-U"), (2, "B", "+U")], "id bigint, name string, _row_kind string"
-    ).coalesce(1)
-    changes.write.format("lakelog").mode("append").save("db.t")
-    assert rows(lake.sql("select * from db.t")) == [(2, "B"), (3, "c")]
-
-
 @pytest.mark.parametrize("log", ["false", "true"])
 def test_a_write_with_a_failed_task_has_no_effect(lake, spark, log) -> None:
     lake.sql(
@@ -98,19 +77,6 @@ def test_a_write_with_a_failed_task_has_no_effect(lake, spark, log) -> None:
                 else:
                     seen.pop(row["id"], None)
         assert set(seen) == set(range(500))
-
-
-@pytest.mark.local_only("on Connect the data source commits, which does not know how its tasks went")
-def test_a_write_whose_tasks_ran_once_lists_no_bucket(lake, spark, monkeypatch) -> None:
-    lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
-    cleaned = []
-    monkeypatch.setattr(JobFiles, "remove_uncommitted", lambda *_: cleaned.append(1))
-    lake.write(spark.range(0, 1000, 1, 4), "db.t")
-    lake.write(spark.range(0, 1000, 1, 4).repartition(3), "db.t")
-    assert cleaned == []
-    monkeypatch.setattr(batch_writer, "each_ran_once", lambda *_: False)
-    lake.write(spark.range(5), "db.t")
-    assert cleaned == [1]
 
 
 @pytest.mark.parametrize("way", ["lake", "format"])

@@ -41,8 +41,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
                     f"create table {name} (id int, day int, v string{key}) partitioned by (day) "
                     f"tblproperties ({options}{buckets})"
                 )
-                with lake.table(name).writer() as writer:
-                    writer.write(pa.table(rows))
+                lake.table(name).write(pa.table(rows))
                 lake.table(name).seal()
         yield lake
 

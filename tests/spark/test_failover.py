@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,24 +88,6 @@ def fail(lake, directory: Path, checkpoint: Path, poison: Path, tasks: int) -> N
     with pytest.raises(PySparkException, match="died after some rows"):
         query.processAllAvailable()
     poison.unlink()
-
-
-def test_an_older_checkpoint_is_restored(lake, table, tmp_path) -> None:
-    cp = tmp_path / "cp"
-    add(tmp_path / "in", "1", range(10))
-    run(lake, tmp_path / "in", cp)
-    shutil.copytree(cp, tmp_path / "older")
-    add(tmp_path / "in", "2", range(10, 30))
-    run(lake, tmp_path / "in", cp)
-    add(tmp_path / "in", "3", range(30, 60))
-    fail(lake, tmp_path / "in", cp, tmp_path / "poison", 2)
-    shutil.rmtree(cp)
-    shutil.copytree(tmp_path / "older", cp)
-    (tmp_path / "in" / "3.json").unlink()
-    run(lake, tmp_path / "in", cp)
-    add(tmp_path / "in", "4", range(30, 60))
-    run(lake, tmp_path / "in", cp)
-    check(table, list(range(60)))
 
 
 def test_a_new_checkpoint_goes_on_at_once(lake, table, tmp_path) -> None:

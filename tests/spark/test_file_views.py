@@ -18,8 +18,7 @@ def table(lake):
 
 
 def write(lake, rows: dict[int, str]) -> None:
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array(rows, pa.int32()), "name": list(rows.values())}))
+    lake.table("db.t").write(pa.table({"id": pa.array(rows, pa.int32()), "name": list(rows.values())}))
 
 
 def rows(frame) -> list[tuple]:

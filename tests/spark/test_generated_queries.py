@@ -37,8 +37,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
             for form, rest in FORMS.items():
                 lake.sql(f"create table db.{form}_{name} ({COLUMNS}{',' if rest.startswith('primary') else ''} {rest}")
                 for given_rows in _steps(right, form):
-                    with lake.table(f"db.{form}_{name}").writer() as writer:
-                        writer.write(given_rows)
+                    lake.table(f"db.{form}_{name}").write(given_rows)
         yield lake
 
 

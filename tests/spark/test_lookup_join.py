@@ -26,8 +26,7 @@ def put(lake, rows: list[tuple], kinds: list[str] | None = None, table: str = "d
     )
     if kinds is not None:
         found = found.append_column("_row_kind", pa.array(kinds))
-    with lake.table(table).writer() as writer:
-        writer.write(found)
+    lake.table(table).write(found)
 
 
 def made(lake, more: str = LOG) -> None:
@@ -124,8 +123,7 @@ class Probes:
 
     def send(self, *keys: tuple[int, str]) -> None:
         k, lang = zip(*keys, strict=True)
-        with self.lake.table("db.probes").writer() as writer:
-            writer.write(pa.table({"k": pa.array(k, pa.int32()), "l": list(lang)}))
+        self.lake.table("db.probes").write(pa.table({"k": pa.array(k, pa.int32()), "l": list(lang)}))
 
 
 @pytest.mark.parametrize("more", [LOG, FILES])

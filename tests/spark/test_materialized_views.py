@@ -20,7 +20,6 @@ OPTIONS = "tblproperties ('bucket' = '1', 'bucket-key' = '{key}', 'commit.interv
 
 @pytest.fixture
 def shop(lake: Lake) -> Lake:
-    lake.sql("create database db")
     lake.sql("create table db.items (id int, k string, v double, tags array<string>, primary key (id))")
     lake.sql(
         "insert into db.items values (1, 'p', 1.5, array('x', 'y')), (2, 'p', 2.5, array()), (3, 'Qß', -1, null), "
@@ -152,7 +151,6 @@ def test_a_query_that_spark_refuses_leaves_no_view(shop: Lake) -> None:
 
 
 def test_a_source_is_written_by_a_stream_and_by_frames(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.s (id int, k string, v int, primary key (id)) tblproperties ('log-store.enabled' = 'true')"
     )
@@ -185,7 +183,6 @@ def attached(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
 
 
 def test_statements_of_an_attached_session(attached: Lake, spark: SparkSession) -> None:
-    spark.sql("create database db")
     spark.sql("create table db.t (id int, k string, primary key (id)) using lakelog")
     spark.sql("insert into db.t values (1, 'a'), (2, 'b')")
     spark.sql("create materialized view db.v as select k, count(*) as c from db.t group by k")

@@ -14,13 +14,11 @@ tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'log-store.data-for
 
 
 def write(table, first: int, count: int, name: str) -> None:
-    with table.writer() as writer:
-        writer.write(pl.DataFrame({"id": range(first, first + count), "name": [name] * count}))
+    table.write(pl.DataFrame({"id": range(first, first + count), "name": [name] * count}))
 
 
 def delete(table, *ids: int) -> None:
-    with table.writer() as writer:
-        writer.write(pl.DataFrame({"id": ids, "name": ["gone"] * len(ids), "_row_kind": ["-D"] * len(ids)}))
+    table.write(pl.DataFrame({"id": ids, "name": ["gone"] * len(ids), "_row_kind": ["-D"] * len(ids)}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from servers.spark_home import job_environment
 
 
 def make(lake):
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id int, name string, primary key (id)) tblproperties ('bucket' = '8', "
         "'write-only' = 'true', 'snapshot.num-retained.min' = '1', 'snapshot.num-retained.max' = '2', "
@@ -29,8 +28,7 @@ def make(lake):
     )
     table = lake.table("db.t")
     for number in range(5):
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array(range(100), pa.int32()), "name": [f"n{number}"] * 100}))
+        table.write(pa.table({"id": pa.array(range(100), pa.int32()), "name": [f"n{number}"] * 100}))
     return table
 
 

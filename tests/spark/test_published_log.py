@@ -52,22 +52,3 @@ def test_a_stream_into_a_table_of_totals_publishes_changes_of_the_totals(lake, t
         assert net == rows(lake)
     assert rows(lake) == Counter({(0, 1): 1, (1, 3): 1, (2, 6): 1, (3, 6): 1})
     assert net_changes(lake, tmp_path / "new") == rows(lake)
-
-
-def test_statements_on_spark_are_published(lake, tmp_path) -> None:
-    lake.sql(TOTALS)
-    lake.sql("insert into db.totals values (1, 1), (2, 2)")
-    first = net_changes(lake, tmp_path / "out")
-    lake.sql("insert into db.totals values (1, 5)")
-    lake.sql("insert overwrite db.totals values (2, 2), (3, 3)")
-    lake.sql("insert into db.totals values (3, 3)")
-    assert rows(lake) == Counter({(2, 2): 1, (3, 6): 1})
-    more = net_changes(lake, tmp_path / "new")
-    assert more == rows(lake) and first == Counter({(1, 1): 1, (2, 2): 1})
-    lake.sql("truncate table db.totals")
-    tail = lake.table("db.totals").tail("earliest", stop="latest")
-    net: Counter[int] = Counter()
-    for batch in tail:
-        for row in batch.to_pylist():
-            net[row["id"]] += 1 if row["_row_kind"] in ("+I", "+U") else -1
-    assert not +net

@@ -42,7 +42,6 @@ def changed(request, spark, tmp_path_factory):
 
     key, options = KINDS[request.param].split("|")
     with connect(spark, warehouse=str(tmp_path_factory.mktemp("lake"))) as lake:
-        lake.sql("create database db")
         lake.sql("create table db.d (k string, name string, primary key (k)) using lakelog")
         lake.sql("insert into db.d values ('a', 'A'), ('b', 'B')")
         lake.sql(

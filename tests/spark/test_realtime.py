@@ -93,8 +93,7 @@ def rows_of(table, kinds: list[str] | None = None) -> pa.Table:
 
 
 def test_changes_of_all_types_are_those_of_tail(typed, spark) -> None:
-    with typed.writer(options=LOG_ONLY) as writer:
-        writer.write(rows_of(typed))
+    typed.write(rows_of(typed), options=LOG_ONLY)
     with typed.writer(options=LOG_ONLY) as writer:
         old, new = rows_of(typed).slice(1, 1), rows_of(typed).slice(1, 1)
         new = new.set_column(new.schema.get_field_index("name"), new.schema.field("name"), pa.array(["new"]))
@@ -111,8 +110,7 @@ def test_changes_of_all_types_are_those_of_tail(typed, spark) -> None:
 
 
 def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
-    with typed.writer(options=LOG_ONLY) as writer:
-        writer.write(rows_of(typed, ["+I", "+U", "-D"]))
+    typed.write(rows_of(typed, ["+I", "+U", "-D"]), options=LOG_ONLY)
     source = changes_of(kafka_records(spark, typed), typed.logical)
     records = collected(records_of(source, typed.logical))
     assert records["headers"].to_pylist()[0] == [{"key": "lakelog", "value": UNOWNED_HEADER}]
@@ -143,8 +141,7 @@ def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark)
     lake.sql("alter table db.t rename column n to m; alter table db.t rename column o to n")
     lake.sql("alter table db.t alter column m type bigint; alter table db.t drop column s; alter table db.t add s int")
     lake.sql("insert into db.t values (2, 5000000000, 21, timestamp'2024-01-02 00:00:00', 7)")
-    with before.writer() as writer:
-        writer.write(pa.table({"id": pa.array([3], pa.int32()), "n": pa.array([30], pa.int32()), "s": ["c"]}))
+    before.write(pa.table({"id": pa.array([3], pa.int32()), "n": pa.array([30], pa.int32()), "s": ["c"]}))
     table = lake.table("db.t")
     frame = changes_of(kafka_records(spark, table), table.logical)
     want = tailed(table, frame)

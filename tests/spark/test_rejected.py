@@ -6,7 +6,6 @@ import json
 import os
 
 import pytest
-from pyspark.errors.exceptions.base import PySparkException
 
 BAD = 10
 
@@ -61,12 +60,3 @@ def test_a_stream_goes_on_and_keeps_what_does_not_fit(lake, spark, tmp_path, mor
     ]
     assert sorted(r.id for r in lake.sql("select id from db.t").collect()) == sorted([*good, *bad])
     assert lake.sql("select count(*) as n from db.t$rejected where reason like '%column \\'id\\'%'").collect()[0].n == 2
-
-
-def test_without_the_option_it_stops(lake, spark, tmp_path) -> None:
-    lake.sql("create table db.t (id bigint not null, name string) using lakelog")
-    send(tmp_path / "in", 0)
-    query = start(lake, spark, tmp_path / "in")
-    with pytest.raises(PySparkException, match="NULL in column 'id'"):
-        query.processAllAvailable()
-    assert lake.sql("select count(*) as n from db.t").collect()[0].n == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
@@ -61,20 +60,6 @@ def test_a_stream_of_changes_is_counted_by_row_kind(lake: Lake) -> None:
     assert sorted(map(tuple, lake.sql("select * from db.t").collect())) == [(1, 9), (2, 9)]
     frame = lake.spark.createDataFrame([(1, 0, "-D"), (7, 0, "+I"), (2, 1, "+U")], "id int, n int, _row_kind string")
     assert lake.write(frame, "db.t") == counts(updated=1, deleted=1, inserted=1)
-
-
-def test_python_calls_return_the_same_keys(lake: Lake) -> None:
-    lake.sql("create table db.t (id int, n int, primary key (id))")
-    table = lake.table("db.t")
-    assert lake.write(pa.table({"id": [1, 2, 3], "n": [0, 0, 0]}), "db.t") == counts(inserted=3)
-    assert lake.write(lake.spark.range(4, 6).selectExpr("cast(id as int)", "1 n"), "db.t") == counts(inserted=2)
-    assert table.update({"n": "n + id"}, "id % 2 = 1") == counts(updated=3)
-    merge = table.merge(pa.table({"id": [1, 9], "n": [5, 5]}), "t.id = s.id and t.n < 100")
-    merge = merge.when_matched_update_all("s.n = 5").when_not_matched_insert_all()
-    assert merge.when_not_matched_by_source_delete("t.id > 4").execute() == counts(1, 1, 1)
-    assert table.delete("n in (select n from db.t where id = 9)") == counts(deleted=2)
-    assert table.delete() == counts(deleted=3)
-    assert table.delete() == counts()
 
 
 def test_the_session_returns_them_too_and_definitions_return_no_rows(lake: Lake) -> None:

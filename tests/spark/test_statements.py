@@ -37,8 +37,7 @@ def test_every_statement_does_what_the_page_says(lake: Lake, monkeypatch: pytest
                 days = pa.array([day.split("'")[1]]).cast(pa.date32())
                 values = {"id": [int(number)], "name": [name.strip("'")], "day": days}
             opened = lake.table(table)
-            with opened.writer() as writer:
-                writer.write(pa.table(values).cast(opened.schema))
+            opened.write(pa.table(values).cast(opened.schema))
 
     tables = Filled("lakelog", lake.sql, tmp_path)
     page, found, expected = told_by_the_page(), {}, {}

@@ -114,7 +114,6 @@ def summed(changes):
 def made(lake: Lake) -> Lake:
     """Three sources with a log (the last without a key), a dimension, and views over the first log."""
     log_of = "using lakelog tblproperties ('log-store.enabled' = 'true', 'bucket' = '2'"
-    lake.sql("create database db")
     lake.sql(f"create table db.t (id int, k string, v int, primary key (id)) {log_of})")
     lake.sql(f"create table db.u (id int, k string, v int, primary key (id)) {log_of})")
     lake.sql(f"create table db.w (id int, v int) {log_of}, 'bucket-key' = 'id')")
@@ -291,7 +290,6 @@ def test_a_sink_without_a_key_takes_inserts_only_or_the_kind_as_a_column(made) -
 def test_a_chain_of_three_tables_ends_with_the_batch_answer(lake, depth) -> None:
     """Filter → join with a dimension → aggregate, with restarts of each query at any time."""
     log_of = "using lakelog tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '100 ms')"
-    lake.sql("create database db")
     lake.sql("create table db.d (k string, name string, primary key (k)) using lakelog")
     lake.sql("insert into db.d values ('a', 'A'), ('b', 'B'), ('c', 'A')")
     for seed in depth.seeds(5):

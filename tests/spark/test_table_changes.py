@@ -71,11 +71,3 @@ def test_a_branch_is_changed_by_itself(table) -> None:
     table.branch("dev").update({"n": "0"}, "id = 1")
     assert rows(table)[0] == (1, "a", 10)
     assert rows(table.branch("dev"))[0] == (1, "a", 0)
-
-
-def test_a_table_shows_itself(table) -> None:
-    assert pl.DataFrame(table).sort("id")["name"].to_list() == ["a", "b", "c"]
-    assert pa.table(table).num_rows == 3
-    html = table._repr_html_()
-    assert "db.t" in html and "<td>name</td><td>string</td>" in html and "primary key: id" in html
-    assert table.history().to_pylist()[0]["version"] == 1 and table.history(0).num_rows == 0

@@ -66,23 +66,6 @@ def test_a_stream_shows_committed_rows_once_over_restarts(lake, table, tmp_path)
     assert told(seen) == [("+I", n) for n in (0, 1, 10, 11, 20, 21)]
 
 
-def test_latest_full_and_the_hint_in_sql(lake, table, tmp_path) -> None:
-    with table.writer() as writer:
-        writer.write(rows(1))
-    text = "select id, _row_kind from db.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='latest-full', "
-    frame = lake.sql(f"{text} 'log.consistency'='transactional') */")
-    seen = SeenBatches(tmp_path / "seen")
-    running = frame.writeStream.foreachBatch(seen.take).start()
-    running.processAllAvailable()
-    committer = fail_over(table, 0, 2, 3)
-    running.processAllAvailable()
-    assert seen.tuples("id") == [(1,)]
-    seal(committer)
-    running.processAllAvailable()
-    running.stop()
-    assert sorted(seen.tuples("id")) == [(1,), (2,), (3,)]
-
-
 def test_the_real_time_path_refuses(lake) -> None:
     lake.sql(CREATE.format(more=", 'log.consistency' = 'transactional', 'log-store.data-format' = 'debezium-json'"))
     table = lake.table("db.t").logical
@@ -110,11 +93,3 @@ def test_the_guarantee_off_and_inserts_alone(lake, table, tmp_path) -> None:
     run = query(lake, tmp_path / "strict", SeenBatches(tmp_path / "seen"), **strict).start()
     with pytest.raises(PySparkException, match="log.consumer.retractions"):
         run.processAllAvailable()
-
-
-def test_the_guarantee_off_as_a_property_of_the_table(lake, tmp_path) -> None:
-    lake.sql(CREATE.format(more=", 'log-store.consistency-guarantee.enabled' = 'false'"))
-    fail_over(lake.table("db.t"), 0, 1)
-    seen = SeenBatches(tmp_path / "seen")
-    query(lake, tmp_path / "cp", seen).trigger(availableNow=True).start().awaitTermination()
-    assert told(seen) == [("+I", 1)] * 2

@@ -38,23 +38,11 @@ def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows, form) -> None:
         assert "files: snapshot 1" in plan and "log after them:" in plan and "== Physical Plan ==" in plan
 
 
-def test_a_frame_by_format_is_as_fresh_as_the_log(lake) -> None:
-    lake.sql(CREATE.format(mode="upsert", form="debezium-json"))
-    with lake.table("db.t").writer() as writer:
-        writer.write(rows(0, 1_000, "old"))
-        writer.commit()
-        writer.write(rows(990, 100, "new"))
-        writer.flush()
-        frame = lake.spark.read.format("lakelog").option("read.mode", "union").load("db.t")
-        assert frame.where("id >= 990").count() == 100
-
-
 @pytest.mark.parametrize(("mode", "form"), [("all", "debezium-json"), ("upsert", "debezium-json"), ("upsert", "arrow")])
 def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, spark, tmp_path, mode, form) -> None:
     lake.sql(CREATE.format(mode=mode, form=form))
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(rows(0, 1_000, "old"))
+    table.write(rows(0, 1_000, "old"))
     taken = SeenBatches(tmp_path / "seen")
 
     def stream(**trigger):
@@ -69,8 +57,7 @@ def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, s
         query.awaitTermination(0.05)
     query.stop()  # perhaps in the middle of the snapshot
     for number in range(3):
-        with table.writer() as writer:
-            writer.write(rows(990 + 10 * number, 10, f"new{number}"))
+        table.write(rows(990 + 10 * number, 10, f"new{number}"))
     table.compact(on_spark=False)
     for _ in range(1 if STREAM_LIMITS else 2):  # a Spark without limits ends a run with a micro-batch that it repeats
         stream(availableNow=True).awaitTermination()

@@ -153,7 +153,6 @@ KEYS: Final = (
 
 @pytest.fixture
 def awkward(lake: Lake) -> Lake:
-    lake.sql("create database db")
     lake.sql(f"create table db.x ({COLUMNS}, primary key (id)) tblproperties ('bucket' = '1')")
     fill(lake)
     return lake

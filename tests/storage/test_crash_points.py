@@ -59,8 +59,7 @@ def check_every_death(warehouse: Warehouse, log: Path) -> None:
             want |= dict.fromkeys((1, 2, 100 + number), f"dead{number}")
         before, decided = before + (not is_decided(calls)), decided + is_decided(calls)
         assert files(table) == sorted(want.items()), f"at once behind {calls[-1]}"
-        with table.writer() as writer:
-            writer.write(rows(1, 3, name=f"next{number}"))
+        table.write(rows(1, 3, name=f"next{number}"))
         want |= dict.fromkeys((1, 3), f"next{number}")
         found = {
             "files": files(table),

@@ -24,8 +24,7 @@ def rows(lake: Lake, snapshot: int | None = None) -> dict[int, str]:
 
 def write(lake: Lake, *pairs: tuple[int, str]) -> None:
     ids, names = zip(*pairs, strict=True)
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int64()), "name": names}))
+    lake.table("db.t").write(pa.table({"id": pa.array(ids, pa.int64()), "name": names}))
 
 
 def test_a_table_lives_there_from_create_to_drop(warehouse: Warehouse) -> None:

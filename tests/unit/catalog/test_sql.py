@@ -154,8 +154,7 @@ def test_a_lake_with_a_catalog_in_a_database(tmp_path: Path) -> None:
     given = {"catalog.type": "sql", "catalog.uri": f"sqlite:///{tmp_path}/names.db"}
     lake = connect(warehouse=str(tmp_path / "w"), catalog_options=given)
     lake.sql("create database shop; create table shop.orders (id bigint, primary key (id)) using lakelog")
-    with lake.table("shop.orders").writer() as writer:
-        writer.write(pa.table({"id": [1, 2]}))
+    lake.table("shop.orders").write(pa.table({"id": [1, 2]}))
     lake.sql("alter table shop.orders rename to shop.sold")
     again = connect(warehouse=str(tmp_path / "w"), catalog_options=given)
     assert again.list_tables() == ["shop.sold"]

@@ -16,8 +16,7 @@ def test_compact_and_expire(tmp_path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql("create database db; create table db.t (id int, name string, primary key (id))")
     for number in range(3):
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["a"]}))
+        lake.table("db.t").write(pa.table({"id": pa.array([number], pa.int32()), "name": ["a"]}))
 
     def answer(*arguments: str) -> str:
         done = CliRunner().invoke(command, [*arguments, "--warehouse", str(tmp_path)])

@@ -106,8 +106,9 @@ def test_a_table_of_another_engine_with_a_dot_does_not_stop_the_others(lake: Lak
 
 
 def test_escapes_in_data_are_shown_as_text(lake: Lake, tmp_path: Path) -> None:
-    with lake.table("d.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["\x1b[31mred\x1b]0;title\x07 \u202eevil"]}))
+    lake.table("d.t").write(
+        pa.table({"id": pa.array([1], pa.int32()), "v": ["\x1b[31mred\x1b]0;title\x07 \u202eevil"]})
+    )
     done = ran(["head", "d.t", "--warehouse", str(tmp_path)])
     assert done.exit_code == 0
     assert r"\x1b[31mred\x1b]0;title\x07 \u202eevil" in done.output
@@ -154,7 +155,6 @@ def test_a_name_that_is_too_long_is_a_wrong_request(lake: Lake, tmp_path: Path) 
 
 
 def test_a_procedure_without_rows_says_that_it_is_done(lake: Lake, tmp_path: Path) -> None:
-    with lake.table("d.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
+    lake.table("d.t").write(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
     done = ran(["call", "create_tag", "d.t", "tag=v1", "--warehouse", str(tmp_path)])
     assert (done.exit_code, done.output) == (0, "create_tag of d.t is done\n")

@@ -22,8 +22,7 @@ def warehouse(tmp_path: Path) -> str:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql("create table db.t (id int, primary key (id)) tblproperties ('write-only' = 'true')")
     for number in range(5):
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32())}))
+        lake.table("db.t").write(pa.table({"id": pa.array([number], pa.int32())}))
     return str(tmp_path)
 
 
@@ -57,8 +56,7 @@ def test_runs_are_json_lines_or_csv_for_programs(warehouse: str) -> None:
     assert (one["kind"], one["outcome"], one["snapshot"], one["files_before"]) == ("compaction", "done", 6, 5)
     table = lakelog.connect(warehouse=warehouse).table("db.t")
     for number in range(5):
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32())}))
+        table.write(pa.table({"id": pa.array([number], pa.int32())}))
     _, out, _ = run(warehouse, "--once", "--format", "csv")
     (row,) = csv.DictReader(io.StringIO(out))
     assert (row["table"], row["outcome"]) == ("db.t", "done")

@@ -181,7 +181,6 @@ def test_rows_of_a_table_go_to_stdout_as_lines(tmp_path: Path) -> None:
         run = CliRunner().invoke
         arguments = ["export", "d.t", "-", "--warehouse", str(tmp_path)]
         assert run(command, arguments).output == "id,v\n"
-        with lake.table("d.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"]}))
+        lake.table("d.t").write(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"]}))
         assert run(command, arguments).output == "id,v\n1,x\n"
         assert run(command, [*arguments, "--format", "jsonl"]).output == '{"id":1,"v":"x"}\n'

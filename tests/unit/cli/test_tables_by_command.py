@@ -34,8 +34,7 @@ def warehouse(tmp_path: Path) -> Path:
         "create table db.empty (id int, primary key (id))"
     )
     for number in range(3):
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": [f"n{number}"]}))
+        lake.table("db.t").write(pa.table({"id": pa.array([number], pa.int32()), "name": [f"n{number}"]}))
     return place
 
 
@@ -99,8 +98,7 @@ def test_sql_prints_every_result_that_has_rows_and_nothing_else(warehouse: Path,
 def test_tail_tables_and_describe_print_rows(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql(f"create table db.t (id int, name string comment 'a name') tblproperties ({JSON_LOG}, 'bucket' = '1')")
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([0, 1, 2], pa.int32()), "name": ["a", "b", "c"]}))
+    lake.table("db.t").write(pa.table({"id": pa.array([0, 1, 2], pa.int32()), "name": ["a", "b", "c"]}))
     told = rows(tmp_path, "tail", "db.t", "--start", "earliest", "--stop", "latest", "--limit", "2")
     assert [(row["id"], row["_row_kind"]) for row in told] == [(0, "+I"), (1, "+I")]
     lake.sql("create table other.u (id int)")

@@ -21,8 +21,7 @@ def table(tmp_path):
 
 
 def write(table, *ids: int) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int64())}))
+    table.write(pa.table({"id": pa.array(ids, pa.int64())}))
 
 
 def test_the_next_tail_continues_after_the_printed_rows(table, tmp_path) -> None:

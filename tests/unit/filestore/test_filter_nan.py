@@ -33,8 +33,7 @@ def table(request, tmp_path_factory):
         lake.sql(f"create database db; create table db.t (id int, v {request.param}) tblproperties ('bucket' = '-1')")
         table = lake.table("db.t")
         kind = pa.float64() if request.param == "double" else pa.float32()
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array(range(4), pa.int32()), "v": pa.array(VALUES, kind)}))
+        table.write(pa.table({"id": pa.array(range(4), pa.int32()), "v": pa.array(VALUES, kind)}))
         yield table
 
 
@@ -69,8 +68,7 @@ def test_nan_next_to_one_other_value(tmp_path) -> None:
     with connect(warehouse=str(tmp_path)) as lake:
         lake.sql("create database db; create table db.t (id int, v double) tblproperties ('bucket' = '-1')")
         table = lake.table("db.t")
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array([0, 1], pa.int32()), "v": [NAN, 3.0]}))
+        table.write(pa.table({"id": pa.array([0, 1], pa.int32()), "v": [NAN, 3.0]}))
         for predicate in (Compare("v", ">", 4.0), Compare("v", "=", NAN), Compare("v", "!=", 3.0), In("v", (NAN, 4.0))):
             assert table.scan().where(predicate).to_arrow()["id"].to_pylist() == [0]
         assert table.scan().where(Compare("v", "<", 3.0)).to_arrow().num_rows == 0

@@ -21,8 +21,7 @@ def lake(tmp_path: Path) -> Lake:
     )
     for name, values in (("db.t", [1, 2]), ("prod.db.t", [3])):
         opened.sql(f"create table {name} (id bigint, primary key (id)) using lakelog")
-        with opened.table(name).writer() as writer:
-            writer.write(pa.table({"id": values}))
+        opened.table(name).write(pa.table({"id": values}))
     return opened
 
 

@@ -83,7 +83,10 @@ def test_a_table_is_created_once_without_if_not_exists(lake: Lake) -> None:
         ({}, {}, InvalidSchema, "column"),
         (pa.schema([("n", pa.uint64())]), {}, UnsupportedFeature, "uint64"),
         (ARROW, {"primary_key": "ID2"}, InvalidSchema, "ID2"),
-        (ARROW, {"options": {"buckett": 1}}, InvalidOption, "buckett"),
+        (ARROW, {"options": {"buckett": 1}}, InvalidOption, "unknown option 'buckett' = '1', did you mean 'bucket'"),
+        (ARROW, {"options": {"bucket": "four"}}, InvalidOption, "'bucket' = 'four'"),
+        (ARROW, {"options": {"log-store.enable": "ture"}}, InvalidOption, "'log-store.enabled' = 'ture'"),
+        (ARROW, {"options": {"emit.mode": "both"}}, InvalidOption, "auto, file, log, file,log"),
     ],
 )
 def test_a_bad_definition_makes_nothing(lake, schema, more, error, text) -> None:

@@ -28,8 +28,7 @@ def test_a_path_opens_its_table(warehouse: Path, path: str | Path) -> None:
     table = lakelog.open_table(path)
     assert (table.name, table.path) == ("db.t", str(warehouse / "db.db" / "t"))
     assert table.scan().count() == 2
-    with table.writer() as writer:
-        writer.write(pa.table({"id": [3], "name": ["c"]}))
+    table.write(pa.table({"id": [3], "name": ["c"]}))
     assert table.tail("earliest", stop="latest").to_arrow().num_rows == 3
     table.compact()
     assert len(table.snapshots()) == 3

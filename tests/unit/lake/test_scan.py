@@ -122,8 +122,7 @@ def test_a_scan_is_a_frame_of_polars_and_pandas(table: Table) -> None:
 def test_a_scan_explains_what_it_reads(tmp_path: Path) -> None:
     table = lakelog.connect(tmp_path).create_table("db.t", {"id": "int", "day": "string"}, partition_by="day")
     for day in ("a", "b"):
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": [day] * 2}))
+        table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": [day] * 2}))
     text = table.scan(filter=[("day", "=", "b")]).explain()
     assert "files: 1 of 2 of the newest snapshot, 2 rows" in text
     assert "splits: 1, of which 0 merge" in text
@@ -131,7 +130,6 @@ def test_a_scan_explains_what_it_reads(tmp_path: Path) -> None:
 
 def test_a_plan_of_changes_takes_tuples_as_a_scan_does(tmp_path: Path) -> None:
     table = lakelog.connect(tmp_path).create_table("db.t", {"id": "int"})
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1, 2, 3], pa.int32())}))
+    table.write(pa.table({"id": pa.array([1, 2, 3], pa.int32())}))
     plans = table.stream_plan(filter=[("id", ">", 1)])
     assert sorted(row["id"] for plan in plans for row in plan.to_arrow().to_pylist()) == [2, 3]

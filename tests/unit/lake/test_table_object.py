@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 import random
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -23,11 +22,6 @@ from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
 UTC = dt.UTC
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return lakelog.connect(tmp_path / "warehouse")
 
 
 @pytest.fixture

@@ -69,8 +69,7 @@ def test_an_event_ends_a_tail_and_errors_are_raised(tmp_path) -> None:
     ended = threading.Event()
     ended.set()
     assert list(table.tail("earliest", stop=ended)) == []
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     assert list(table.tail("latest-full", stop=ended)) == []
     with pytest.raises(InvalidRequest, match="stop='soon' is not known"):
         asyncio.run(all_of(table.tail_async(stop="soon")))

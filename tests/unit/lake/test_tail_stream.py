@@ -31,8 +31,7 @@ TAKES = {
 def table(tmp_path: Path) -> Table:
     made = make(tmp_path)
     for number in range(3):
-        with made.writer() as writer:
-            writer.write(rows(2 * number, 2 * number + 1))
+        made.write(rows(2 * number, 2 * number + 1))
     return made
 
 
@@ -68,8 +67,7 @@ def test_an_event_ends_it_too(table: Table) -> None:
 def test_a_tail_resumes_after_the_rows_of_a_stream(table: Table) -> None:
     tail = table.tail("earliest", stop="latest")
     assert tail.to_arrow().num_rows == 6
-    with table.writer() as writer:
-        writer.write(rows(9))
+    table.write(rows(9))
     assert table.tail(tail.position, stop="latest").to_arrow()["id"].to_pylist() == [9]
 
 

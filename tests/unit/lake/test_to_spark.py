@@ -23,8 +23,7 @@ def test_conditions_on_floats_are_left_to_spark(tmp_path) -> None:
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
         lake.sql("create table db.t (id int, f double) using lakelog")
         table = lake.table("db.t")
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "f": [1.0, float("nan"), 9.0]}))
+        table.write(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "f": [1.0, float("nan"), 9.0]}))
         table._to_dataframe = lambda _, scan, condition: Frame(scan, condition)
         # NaN is above all numbers there
         frame = table.to_spark(filter="f > 5")

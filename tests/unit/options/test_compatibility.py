@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lakelog import connect
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption, NotAllowed
 from lakelog.lake.lake import Lake
@@ -120,13 +119,6 @@ TABLE_STORE = [
 ]
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    lake = connect(warehouse=str(tmp_path / "wh"))
-    lake.sql("create database d")
-    return lake
-
-
 def _options(lake: Lake, name: str) -> dict[str, str]:
     return dict(lake.table(name).definition.options)
 
@@ -236,7 +228,7 @@ def test_a_user_s_statement_is_checked_under_every_spelling(tmp_path: Path, pref
 def test_an_option_has_one_value_under_all_its_names(lake: Lake, tmp_path: Path, prefix: str) -> None:
     """The check of a user's statement would see one value, and the table would have the other."""
     lake.sql("create table d.t (id int, primary key (id)) with ('log.system' = 'embedded')")
-    users = GuardedTables(str(tmp_path / "wh"), {}, {}, Privilege.WRITE, False)
+    users = GuardedTables(str(tmp_path / "warehouse"), {}, {}, Privilege.WRITE, False)
     for one, other in (("properties.", prefix), (prefix, "properties.")):
         given = {
             one + "pulsar.client.authParams": "token:BEGIN",

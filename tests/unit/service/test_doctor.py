@@ -312,8 +312,7 @@ def test_a_snapshot_of_the_future_reveals_the_clock_of_another_writer(
     with monkeypatch.context() as patched:
         real = clock.now_ms
         patched.setattr("lakelog.filestore.commit.snapshot_builder.clock.now_ms", lambda: real() + 600_000)
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([1], pa.int32())}))
+        lake.table("db.t").write(pa.table({"id": pa.array([1], pa.int32())}))
     findings = look("clock", around)
     assert [finding.outcome for finding in findings] == ["pass", "fail"]
     assert "the clock of the newest snapshot's writer is" in findings[1].found
@@ -355,8 +354,7 @@ def test_tables_are_reported_with_their_needs(around: CheckContext) -> None:
         "create table db.ill (id int, primary key (id)) tblproperties ('write-only' = 'true')"
     )
     for number in range(6):
-        with lake.table("db.ill").writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32())}))
+        lake.table("db.ill").write(pa.table({"id": pa.array([number], pa.int32())}))
     findings = look("tables", around)
     assert findings[-1].found == "1 of 2 tables are healthy"
     assert findings[0].outcome == "warn"

@@ -46,14 +46,12 @@ def own_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 def lake(tmp_path: Path) -> Iterator[Lake]:
     """Ten rows written, three taken back, then a compaction, in db.t."""
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(*range(6)))
+    table.write(rows(*range(6)))
     with pytest.raises(RuntimeError), table.writer() as writer:
         writer.write(rows(1, 2, 3, name="never"))
         writer.flush()
         raise RuntimeError("the job dies")
-    with table.writer() as writer:
-        writer.write(rows(*range(6, 10)))
+    table.write(rows(*range(6, 10)))
     table.compact()
     yield lakelog.connect(warehouse=str(tmp_path / "warehouse"))
 
@@ -132,8 +130,7 @@ def test_a_tail_counts_its_rows(lake: Lake) -> None:
 
 def test_a_table_that_cannot_be_read_does_not_hide_the_others(lake: Lake, tmp_path: Path) -> None:
     lake.sql("create table db.ill (id int, primary key (id))")
-    with lake.table("db.ill").writer() as writer:
-        writer.write(rows(1).select(["id"]))
+    lake.table("db.ill").write(rows(1).select(["id"]))
     (tmp_path / "warehouse" / "db.db" / "ill" / "snapshot" / "snapshot-1").write_bytes(b"broken")
     found = parsed(lakelog.metrics.text(lake))
     assert value(found, "lakelog_table_up", table="db.ill") == 0
@@ -308,8 +305,7 @@ def test_what_is_sent_is_what_the_protocol_takes(lake: Lake) -> None:
 def test_a_commit_and_a_seal_are_spans(lake: Lake) -> None:
     kept = InMemorySpanExporter()
     with export_by([], [], SimpleSpanProcessor(kept)):
-        with lake.table("db.t").writer() as writer:
-            writer.write(rows(77))
+        lake.table("db.t").write(rows(77))
         with pytest.raises(InvalidRequest):
             lake.table("db.t").logical.store.commit(CommitRequest("empty", 0, "APPEND"))
         spans = kept.get_finished_spans()
@@ -320,6 +316,5 @@ def test_a_commit_and_a_seal_are_spans(lake: Lake) -> None:
     assert sealed.end_time is not None and sealed.start_time is not None
     assert sealed.end_time >= sealed.start_time
     assert [span.status.description for span in spans if not span.status.is_ok] == ["InvalidRequest"]
-    with lake.table("db.t").writer() as writer:
-        writer.write(rows(78))
+    lake.table("db.t").write(rows(78))
     assert len(kept.get_finished_spans()) == len(spans), "closed, and still told"

@@ -18,7 +18,6 @@ import pytest
 from click.testing import CliRunner, Result
 from pyarrow import dataset
 
-import lakelog
 from lakelog.cli.main import lakelog as command
 from lakelog.errors import (
     AlreadyExists,
@@ -35,11 +34,6 @@ from lakelog.service.migration.arrow_sources import ParquetSource
 from lakelog.service.migration.migration import plan_migration, run_migration
 
 ORDERS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "state": ["new", None, "sent"], "day": ["a", "b", "b"]})
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return lakelog.connect(tmp_path / "warehouse")
 
 
 def written(tmp_path: Path, rows: pa.Table = ORDERS, partition_by: Sequence[str] = ()) -> str:

@@ -29,11 +29,6 @@ from log_tables import silence
 _OLD = 8 * 24 * 3_600_000
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return lakelog.connect(warehouse=str(tmp_path / "warehouse"))
-
-
 def make(lake: Lake, name: str, writes: int = 5, options: str = "", buckets: int = 1) -> lakelog.Table:
     lake.sql(
         f"create table {name} (id int, name string, primary key (id)) "
@@ -46,8 +41,7 @@ def make(lake: Lake, name: str, writes: int = 5, options: str = "", buckets: int
 
 
 def write(table: lakelog.Table, *ids: int) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "name": ["a"] * len(ids)}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "name": ["a"] * len(ids)}))
 
 
 def rows(table: lakelog.Table) -> list[int]:

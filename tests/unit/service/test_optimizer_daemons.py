@@ -33,8 +33,7 @@ def table_of(lake: lakelog.Lake, name: str, more: str = "") -> lakelog.Table:
 
 
 def write(table: lakelog.Table, ids: range, name: str) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)}))
 
 
 def rows(table: lakelog.Table) -> list[tuple[int, str]]:

@@ -57,8 +57,7 @@ KINDS = [(LakelogStreamReader, {}), (NormalizedStreamReader, {"log.consumer.norm
 def test_one_micro_batch_has_the_snapshot_and_all_of_the_log(tmp_path, kind, options) -> None:
     """A query that reads what is available makes only one on a Spark without limits."""
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
     reader = whole(table, kind, **options)
     start = reader.initialOffset()
     with table.writer() as writer:
@@ -78,17 +77,14 @@ def test_one_micro_batch_has_the_snapshot_and_all_of_the_log(tmp_path, kind, opt
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=["records", "whole changes"])
 def test_a_restart_repeats_the_last_micro_batch_and_goes_on(tmp_path, kind, options) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     reader = whole(table, kind, **options)
     start = reader.initialOffset()
-    with table.writer() as writer:
-        writer.write(rows(2, 3, name="b"))
+    table.write(rows(2, 3, name="b"))
     end = reader.latestOffset()
     first = taken(reader, start, end)
     reader.stop()
-    with table.writer() as writer:
-        writer.write(rows(4))
+    table.write(rows(4))
     again = whole(table, kind, **options)
     again.partitions(end, end)  # so Spark names the last position
     assert taken(again, start, end) == first

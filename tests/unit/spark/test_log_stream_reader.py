@@ -46,8 +46,7 @@ def seen(source: LakelogStreamReader, at: dict[str, Any]) -> list[tuple[str, int
 
 def test_a_snapshot_part_by_part_then_the_log(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
     first = reader(table, read__max_rows_per_trigger="5")
     start = first.initialOffset()
     with table.writer() as writer:
@@ -63,8 +62,7 @@ def test_a_snapshot_part_by_part_then_the_log(tmp_path) -> None:
 @pytest.mark.parametrize("done", [0, 1, 2])
 def test_a_restart_goes_on_where_the_checkpoint_is(tmp_path, done) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
     first = reader(table, read__max_rows_per_trigger="5")
     start = first.initialOffset()
     steps, taken = batches(first, start), []
@@ -72,8 +70,7 @@ def test_a_restart_goes_on_where_the_checkpoint_is(tmp_path, done) -> None:
         start, found = next(steps)
         taken += found
     for number in range(20, 23):
-        with table.writer() as writer:
-            writer.write(rows(number))
+        table.write(rows(number))
     table.compact(on_spark=False)
     taken += seen(reader(table, read__max_rows_per_trigger="5"), start)
     assert sorted(taken) == [("+I", n) for n in range(23)], "compacted meanwhile, or not"
@@ -83,16 +80,13 @@ def test_a_restart_goes_on_where_the_checkpoint_is(tmp_path, done) -> None:
 def test_the_first_micro_batch_is_the_same_when_it_is_repeated(tmp_path, mode) -> None:
     """Spark asks for the initial offset again then, which is another one by now."""
     table = make(tmp_path, key="")
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     first = reader(table, scan__startup__mode=mode)
     start = first.initialOffset()
-    with table.writer() as writer:
-        writer.write(rows(4, 5))
+    table.write(rows(4, 5))
     steps = batches(first, start)
     end, found = next(steps)
-    with table.writer() as writer:
-        writer.write(rows(6, 7))
+    table.write(rows(6, 7))
     again = reader(table, scan__startup__mode=mode)
     parts = again.partitions(again.initialOffset(), end)
     repeated = sorted((r["_row_kind"], r["id"]) for p in parts for b in again.read(p) for r in b.to_pylist())
@@ -136,15 +130,13 @@ def test_small_records_are_read_by_few_tasks_or_by_the_driver(tmp_path, monkeypa
 
 def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
     source = reader(table, read__max_rows_per_trigger="5", consumer_id="mirror")
     steps = batches(source, source.initialOffset())
     at, taken = next(steps)
     source.commit(at)
     for number in range(20, 22):
-        with table.writer() as writer:
-            writer.write(rows(number))
+        table.write(rows(number))
     table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
     source._reported = float("-inf")
     taken += seen(source, at)
@@ -155,15 +147,13 @@ def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
 
 def expire(table: Table) -> None:
     for number in range(20, 22):
-        with table.writer() as writer:
-            writer.write(rows(number))
+        table.write(rows(number))
     table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
 
 
 def test_a_snapshot_that_has_expired_is_an_error_or_a_new_beginning(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     start = reader(table).initialOffset()
     expire(table)
     with pytest.raises(NotFound):
@@ -174,12 +164,10 @@ def test_a_snapshot_that_has_expired_is_an_error_or_a_new_beginning(tmp_path) ->
 
 def test_offsets_that_have_expired(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     start = reader(table, scan__startup__mode="earliest").initialOffset()
     trim(table)
-    with table.writer() as writer:
-        writer.write(rows(3))
+    table.write(rows(3))
     with pytest.raises(OffsetExpired, match="'scan.expired-offsets'='latest-full'"):
         seen(reader(table), start)
     assert seen(reader(table, scan__expired_offsets="earliest"), start) == [("+I", 3)]
@@ -192,8 +180,7 @@ def test_long_ranges_of_the_log_are_read_by_tasks_that_leave_out_the_same_record
     early = table.writer()
     early.write(rows(*range(10)))
     early.flush()
-    with table.writer() as writer:
-        writer.write(rows(*range(10, 20)))
+    table.write(rows(*range(10, 20)))
     source = reader(table)
     monkeypatch.setattr(source, "_prefetch", 1)
     assert sorted(seen(source, source.initialOffset())) == [("+I", n) for n in range(20)]
@@ -226,8 +213,7 @@ def test_a_transactional_stream_waits_for_the_commit_and_plans_the_same_again(tm
 
 def write(table: Table, *numbers: int) -> None:
     """Writes and commits; the commit records show nothing to an eventual reader."""
-    with table.writer() as writer:
-        writer.write(rows(*numbers))
+    table.write(rows(*numbers))
 
 
 def take_back(table: Table, *numbers: int) -> None:

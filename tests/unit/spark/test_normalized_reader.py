@@ -146,19 +146,16 @@ def test_the_checkpoint_of_a_query_that_gave_upserts_is_refused(tmp_path) -> Non
 
 def test_a_reader_with_open_states_goes_on_in_another_process(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(*range(10)))
+    table.write(rows(*range(10)))
     source, dice = reader(table, **{"scan.startup.mode": "earliest"}), random.Random(1)
     at, first = ask(source, source.initialOffset(), dice)
     source.stop()
     source = reader(table, **{"scan.startup.mode": "earliest"})
-    with table.writer() as writer:
-        writer.write(rows(*range(5), name="b"))
+    table.write(rows(*range(5), name="b"))
     end, found = ask(source, at, dice)
     assert source._states is not None and any(state._open for state, *_ in source._states._held.values())
     other = pickle.loads(pickle.dumps(source))
     assert sorted(map(str, run(other, at, end, dice))) == sorted(map(str, found))
-    with table.writer() as writer:
-        writer.write(rows(*range(10), name="c"))
+    table.write(rows(*range(10), name="c"))
     told = [*first, *found, *ask(other, end, dice)[1]]
     assert {(row["id"], row["name"]) for row in folded(told).values()} == {(n, "c") for n in range(10)}

@@ -26,8 +26,7 @@ def make(path: Path, form: str, rows: int, **options: str) -> Table:
         f"'log-store.data-format' = '{form}'{more})"
     )
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": range(rows), "name": ["x"] * rows}))
+    table.write(pa.table({"id": range(rows), "name": ["x"] * rows}))
     return table
 
 

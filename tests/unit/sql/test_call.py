@@ -14,8 +14,7 @@ def lake(tmp_path):
     made = lakelog.connect(warehouse=str(tmp_path))
     made.sql("create database db; create table db.t (id int, name string, primary key (id))")
     for number in range(4):
-        with made.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["a"]}))
+        made.table("db.t").write(pa.table({"id": pa.array([number], pa.int32()), "name": ["a"]}))
     return made
 
 
@@ -46,8 +45,7 @@ def test_manifests_are_written_again(lake) -> None:
     assert (newest["version"], newest["operation"]) == (6, "COMPACT")
     (again,) = lake.sql("CALL sys.compact_manifest(table => 'db.t')").to_pylist()
     assert (again["snapshot_id"], again["manifests_before"], again["manifests_after"]) == (None, 1, 1)
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([4], pa.int32()), "name": ["a"]}))
+    table.write(pa.table({"id": pa.array([4], pa.int32()), "name": ["a"]}))
     assert ids(table) == [0, 1, 2, 3, 4]
 
 
@@ -84,8 +82,7 @@ def test_manifests_of_a_table_without_any_and_of_a_branch(lake) -> None:
 def test_a_branch(lake) -> None:
     lake.sql("CALL sys.create_branch('db.t', 'dev', snapshot => 2)")
     dev = lake.table("db.t").branch("dev")
-    with dev.writer() as writer:
-        writer.write(pa.table({"id": pa.array([9], pa.int32()), "name": ["dev"]}))
+    dev.write(pa.table({"id": pa.array([9], pa.int32()), "name": ["dev"]}))
     assert (ids(dev), ids(lake.table("db.t"))) == ([0, 1, 9], [0, 1, 2, 3])
     (done,) = lake.sql("CALL sys.compact('db.t$branch_dev')").to_pylist()
     assert (done["snapshot_id"], done["buckets"], done["files_before"], done["files_after"]) == (4, 1, 3, 1)

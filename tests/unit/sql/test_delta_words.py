@@ -16,8 +16,7 @@ def lake(tmp_path):
     made = lakelog.connect(warehouse=str(tmp_path))
     made.sql("create table db.t (day string, id int, primary key (day, id)) partitioned by (day)")
     for number in range(4):
-        with made.table("db.t").writer() as writer:
-            writer.write(pa.table({"day": ["a", "b"], "id": pa.array([number, number], pa.int32())}))
+        made.table("db.t").write(pa.table({"day": ["a", "b"], "id": pa.array([number, number], pa.int32())}))
     return made
 
 
@@ -52,8 +51,7 @@ def test_restore_goes_back_to_a_snapshot_a_tag_or_a_time(lake) -> None:
     lake.table("db.t").create_tag("two", 2)
     at = lake.table("db.t").latest_snapshot().time_millis
     time.sleep(0.002)
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"day": ["a"], "id": pa.array([9], pa.int32())}))
+    lake.table("db.t").write(pa.table({"day": ["a"], "id": pa.array([9], pa.int32())}))
     lake.sql(f"restore table db.t to timestamp as of '{lakelog_time(at)}'")
     assert ids(lake) == [0, 1, 2, 3]
     assert lake.sql("restore db.t to version as of 3").to_pylist() == [{"snapshot_id": 3}]
@@ -71,8 +69,7 @@ def lakelog_time(millis: int) -> str:
 def test_restore_takes_rows_back_in_the_log_too(lake) -> None:
     lake.sql("create table db.u (id int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
     for number in (1, 2):
-        with lake.table("db.u").writer() as writer:
-            writer.write(pa.table({"id": pa.array([number], pa.int32())}))
+        lake.table("db.u").write(pa.table({"id": pa.array([number], pa.int32())}))
     lake.sql("restore db.u to version as of 1")
     log = pa.Table.from_batches(list(lake.table("db.u").tail("earliest", stop="latest")))
     assert log["_row_kind"].to_pylist() == ["+I", "+I", "-D"]

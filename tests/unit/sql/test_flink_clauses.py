@@ -23,8 +23,7 @@ def test_a_watermark_clause_sets_the_options_of_the_watermark(lake) -> None:
     )
     table = lake.table("db.t")
     assert (table.options["watermark.column"], table.options["watermark.delay"]) == ("ts", "5 second")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "ts": pa.array([60_000], pa.int64())}))
+    table.write(pa.table({"id": pa.array([1], pa.int32()), "ts": pa.array([60_000], pa.int64())}))
     assert table.latest_snapshot().watermark == 55_000
 
 
@@ -55,6 +54,5 @@ def test_a_processing_time_is_no_column_of_the_rows(lake) -> None:
     table = lake.table("db.t")
     assert table.schema.names == ["id", "name"]
     assert table.definition.options["lookup.proctime-columns"] == "at,seen"
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "name": ["a"]}))
+    table.write(pa.table({"id": pa.array([1], pa.int32()), "name": ["a"]}))
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "a"}]

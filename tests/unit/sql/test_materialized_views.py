@@ -18,7 +18,6 @@ from lakelog.table.views.definition import ROW_KEY
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = lakelog.connect(str(tmp_path))
-    lake.sql("create database db")
     lake.sql("create table db.orders (id int, state string, v int, primary key (id)) with ('log-store.enabled'='true')")
     lake.sql("create table db.events (k string, v int)")
     write(lake, [1, 2, 3], ["new", "paid", "new"], [10, 20, 30])
@@ -78,8 +77,7 @@ def test_a_row_is_in_the_view_as_soon_as_it_is_decided(lake: Lake) -> None:
     """A streaming job has decided an epoch that has no snapshot yet."""
     lake.sql("create table db.s (id int, primary key (id)) with ('log-store.enabled'='true', 'commit.interval'='1 h')")
     lake.sql("create materialized view db.copy as select id from db.s")
-    with lake.table("db.s").writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32())}))
+    lake.table("db.s").write(pa.table({"id": pa.array([1], pa.int32())}))
     lake.views.refresh("db.copy")
     assert rows(lake, "db.copy") == [(1,)]
 
@@ -236,7 +234,6 @@ def test_expiry_keeps_the_snapshot_of_the_position(lake: Lake) -> None:
 
 
 def test_dropping_the_database_of_a_view_frees_the_snapshots_of_its_sources(lake: Lake) -> None:
-    lake.sql("create database other")
     lake.sql("create materialized view other.big as select id, v from db.orders where v > 15")
     assert lake.table("db.orders").logical.store.consumers.list()
     lake.sql("drop database other cascade")

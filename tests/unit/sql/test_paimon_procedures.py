@@ -27,8 +27,7 @@ def lake(tmp_path):
 
 def _write(lake, name: str, **columns: list[object]) -> None:
     schema = lake.table(name).schema
-    with lake.table(name).writer() as writer:
-        writer.write(pa.table({key: pa.array(columns[key], schema.field(key).type) for key in columns}))
+    lake.table(name).write(pa.table({key: pa.array(columns[key], schema.field(key).type) for key in columns}))
 
 
 def _ids(lake, name: str = "db.t") -> list[int]:

@@ -19,8 +19,7 @@ def lake(tmp_path):
 
 
 def fill(table, rows: list[dict]) -> None:
-    with table.writer() as writer:
-        writer.write(pa.Table.from_pylist(rows, schema=table.schema))
+    table.write(pa.Table.from_pylist(rows, schema=table.schema))
 
 
 def test_partitions(lake) -> None:

@@ -14,8 +14,7 @@ def lake(tmp_path):
     made = lakelog.connect(warehouse=str(tmp_path))
     made.sql("create table db.t (day string, id int, primary key (day, id)) partitioned by (day) comment 'of days'")
     for number in range(3):
-        with made.table("db.t").writer() as writer:
-            writer.write(pa.table({"day": ["a", "b"], "id": pa.array([number, number], pa.int32())}))
+        made.table("db.t").write(pa.table({"day": ["a", "b"], "id": pa.array([number, number], pa.int32())}))
     return made
 
 

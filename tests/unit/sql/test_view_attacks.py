@@ -19,7 +19,6 @@ Row = dict[str, Any]
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = lakelog.connect(str(tmp_path))
-    lake.sql("create database db")
     lake.sql("create table db.a (id int, n int, g string, primary key (id))")
     return lake
 

@@ -24,7 +24,6 @@ from lakelog.table.views.definition import ViewDefinition
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     with lakelog.connect(str(tmp_path)) as found:
-        found.sql("create database db")
         found.sql("create table db.t (id int, g string, n bigint, d decimal(20, 2), x double, primary key (id))")
         found.sql("create table db.u (f double, v int, primary key (f))")
         put(found, {1: ("a", 1, "1.10"), 2: ("a", 2, "2.25"), 3: ("b", 3, None)})

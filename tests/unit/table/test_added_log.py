@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from lakelog import connect
@@ -29,27 +28,16 @@ from lakelog.table.log_switch import settle_log
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.staging.task_writer import TaskWriter
+from log_tables import files, rows
 
 KEYS = ["", ", primary key (id)"]
 SYSTEMS = ["embedded", "files"]
 CONTENTS = ["input", "changes"]
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    made = connect(tmp_path / "warehouse")
-    made.sql("create database db")
-    return made
-
-
 def made(lake: Lake, key: str = "", options: str = "'write-only' = 'true'") -> Table:
     lake.sql(f"create table db.t (id int, name string{key}) tblproperties ({options})")
     return lake.table("db.t")
-
-
-def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table:
-    found = pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
-    return found if kinds is None else found.append_column("_row_kind", pa.array(kinds))
 
 
 def with_log(lake: Lake, system: str = "files", content: str = "input") -> Table:
@@ -63,10 +51,6 @@ def with_log(lake: Lake, system: str = "files", content: str = "input") -> Table
 def without_log(lake: Lake) -> Table:
     lake.sql("alter table db.t set tblproperties ('log-store.enabled' = 'false')")
     return lake.table("db.t")
-
-
-def files(table: Table, **options: str) -> list[tuple[int, str]]:
-    return sorted((row["id"], row["name"]) for row in table.scan(options=options).to_arrow().to_pylist())
 
 
 def folded(table: Table, start: str = "latest-full", **options: str) -> list[tuple[int, str]]:
@@ -380,8 +364,7 @@ def test_any_writer_ends_a_statement_that_died(lake: Lake, key: str, monkeypatch
 def test_a_log_with_rows_that_no_file_has_is_not_removed(lake: Lake) -> None:
     made(lake)
     table = with_log(lake)
-    with table.writer(options={"emit.mode": "log"}) as writer:
-        writer.write(rows(1))
+    table.write(rows(1), options={"emit.mode": "log"})
     with pytest.raises(InvalidRequest, match="rows that no file has"):
         without_log(lake)
     assert files(lake.table("db.t"), **{"read.mode": "union"}) == [(1, "a")]

@@ -46,8 +46,7 @@ def alter(lake: Lake, **options: str) -> Table:
 
 def write(lake: Lake, *rows: tuple[int, int], **more: Any) -> None:
     ids, numbers = (pa.array(column, pa.int32()) for column in zip(*rows, strict=True))
-    with lake.table("db.t").writer(**more) as writer:
-        writer.write(pa.table({"id": ids, "n": numbers}))
+    lake.table("db.t").write(pa.table({"id": ids, "n": numbers}), **more)
 
 
 def rows(lake: Lake, **scan: Any) -> dict[int, int]:
@@ -173,15 +172,16 @@ LATE: dict[str, tuple[str, str, Rows, Rows, int | None]] = {
 def test_a_rescale_changes_nothing_for_rows_that_come_later(tmp_path: Path, name: str, compacts: bool) -> None:
     kind, options, before, after, want = LATE[name]
     lake = connect(str(tmp_path / "w"))
-    lake.sql("create database db")
     lake.sql(f"create table db.t (id int, q int, n {kind}, primary key (id)) tblproperties ('bucket' = '1', {options})")
 
     def add(row: tuple[int, int, str]) -> None:
         q, n, change = row
         number = pa.array([n], pa.int8() if kind.startswith("tiny") else pa.int32())
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([1], pa.int32()), "q": pa.array([q], pa.int32()), "n": number,
-                                   "_row_kind": [change]}))  # fmt: skip
+        lake.table("db.t").write(
+            pa.table(
+                {"id": pa.array([1], pa.int32()), "q": pa.array([q], pa.int32()), "n": number, "_row_kind": [change]}
+            )
+        )
 
     for row in before:
         add(row)

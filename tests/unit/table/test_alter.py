@@ -5,35 +5,27 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, InvalidSchema, TableReplaced, UnsupportedFeature
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
 from lakelog.paimon.schema.changes import (
     AddColumn,
-    ChangePosition,
     ChangeTableComment,
     ChangeType,
     DropColumn,
     RemoveOption,
-    RenameColumn,
     SchemaChange,
     SetOption,
     after,
 )
-from lakelog.paimon.types.types import BIGINT, INT, STRING, AtomicType, DataField, RowType, parse_type
+from lakelog.paimon.types.types import STRING, AtomicType
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import seal_staged
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging.task_writer import TaskWriter
 
 CREATE = "create table db.t (id int, n int, primary key (id)) using lakelog tblproperties ('bucket' = '1'{})"
 WITH_LOG = ", 'log-store.enabled' = 'true'"
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 @pytest.fixture(params=["", WITH_LOG], ids=["files only", "with log"])
@@ -49,8 +41,7 @@ def logged(lake: Lake) -> Table:
 
 
 def write(table: Table, **columns: list) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(pa.table(columns))
+    table.write(pa.table(columns), missing="null")
 
 
 def read(table: Table) -> list[dict]:
@@ -110,28 +101,6 @@ def test_a_compaction_from_before_keeps_the_new_columns(lake: Lake, keyed: bool)
     assert new.latest_snapshot().commit_kind == "COMPACT"
 
 
-def test_rows_that_wait_for_the_files_are_read_with_every_schema(table: Table, lake: Lake) -> None:
-    decide(table, 0, id=[1], n=[10])
-    table.alter(AddColumn(("s",), STRING, None, after("id")))
-    decide(table, 1, id=[2], n=[20], s=["b"])
-    old = lake.table("db.t")
-    table.alter(DropColumn(("n",)))
-    assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}]
-    assert read(old) == [{"id": 1, "s": None, "n": 10}, {"id": 2, "s": "b", "n": 20}]
-    assert seal_staged(table.logical) != []
-    assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}]
-
-
-def test_waiting_rows_follow_a_rename_and_a_new_type(lake: Lake) -> None:
-    lake.sql(CREATE.format(""))
-    table = lake.table("db.t")
-    decide(table, 0, id=[1], n=[10])
-    table.alter(RenameColumn(("n",), "m"), ChangeType(("m",), BIGINT), AddColumn(("n",), STRING))
-    assert read(table) == [{"id": 1, "m": 10, "n": None}]
-    table.seal()
-    assert read(table) == [{"id": 1, "m": 10, "n": None}]
-
-
 @pytest.mark.parametrize("inline", [True, False])
 def test_a_seal_from_before_keeps_the_new_columns(
     lake: Lake, table: Table, inline: bool, monkeypatch: pytest.MonkeyPatch
@@ -157,35 +126,6 @@ def test_a_table_that_was_dropped_or_renamed_takes_no_first_snapshot(lake: Lake)
     assert read(lake.table("db.u")) == [{"id": 1, "n": 10}]
 
 
-def test_a_renamed_table_has_its_log_with_it(lake: Lake, logged: Table) -> None:
-    write(logged, id=[1], n=[10])
-    lake.sql("alter table db.t rename to u")
-    renamed = lake.table("db.u")
-    write(renamed, id=[2], n=[20])
-    assert [r["id"] for b in renamed.tail("earliest", stop="latest") for r in b.to_pylist()] == [1, 2]
-    assert len(read(renamed)) == 2
-
-
-def test_older_messages_have_null_in_new_columns_and_leave_dropped_ones_out(lake: Lake, logged: Table) -> None:
-    point = RowType((DataField(-1, "x", INT),))
-    old = lake.table("db.t")
-    write(logged, id=[1], n=[10])
-    logged.alter(
-        AddColumn(("s",), STRING), AddColumn(("m",), parse_type({"type": "MAP", "key": "STRING", "value": "INT"}))
-    )
-    logged.alter(DropColumn(("n",)), AddColumn(("p",), point))
-    write(logged, id=[2], s=["b"], p=[{"x": 1}])
-    rows = [r for b in logged.tail("earliest", stop="latest") for r in b.to_pylist()]
-    assert rows == [
-        {"id": 1, "s": None, "m": None, "p": None, "_row_kind": "+I"},
-        {"id": 2, "s": "b", "m": None, "p": {"x": 1}, "_row_kind": "+I"},
-    ]
-    assert [r for b in old.tail("earliest", stop="latest") for r in b.to_pylist()] == [
-        {"id": 1, "n": 10, "_row_kind": "+I"},
-        {"id": 2, "n": None, "_row_kind": "+I"},
-    ]
-
-
 def test_an_old_reader_gets_an_error_for_a_dropped_not_null_column(lake: Lake) -> None:
     lake.sql("create table db.t (id int, n int not null, primary key (id)) using lakelog "
              "tblproperties ('log-store.enabled' = 'true')")  # fmt: skip
@@ -207,14 +147,6 @@ def test_healing_by_a_writer_from_before_restores_the_whole_row(lake: Lake, logg
         raise KeyError("the writer fails")
     rows = [r for b in logged.tail("earliest", stop="latest") for r in b.to_pylist()]
     assert {k: rows[-1][k] for k in ("id", "n", "s")} == {"id": 1, "n": 10, "s": "a"}
-
-
-def test_a_column_with_the_name_of_a_dropped_one_is_a_new_column(table: Table) -> None:
-    write(table, id=[1], n=[10])
-    table.alter(DropColumn(("n",)))
-    table.alter(AddColumn(("x",), INT))
-    table.alter(AddColumn(("n",), INT))
-    assert read(table) == [{"id": 1, "x": None, "n": None}]
 
 
 @pytest.mark.parametrize(
@@ -288,13 +220,6 @@ def test_a_value_that_a_narrower_type_does_not_have_is_never_another_one(lake: L
         table.compact(full=True)
     lake.sql(f"alter table db.t {text.replace(' int', ' bigint')}")
     assert read(lake.table("db.t")) == rows
-
-
-def test_a_position_changes_nothing_in_the_rows(table: Table) -> None:
-    write(table, id=[1], n=[10])
-    table.alter(ChangePosition(("id",), after("n")))
-    write(table, id=[2], n=[20])
-    assert [list(r.items()) for r in read(table)] == [[("n", 10), ("id", 1)], [("n", 20), ("id", 2)]]
 
 
 def test_a_default_stands_where_a_written_row_lacks_a_column_and_null_stays(lake: Lake, table: Table) -> None:

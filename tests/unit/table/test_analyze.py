@@ -17,14 +17,12 @@ score double, raw binary, tags array<string>, primary key (id)"""
 @pytest.fixture
 def table(tmp_path):
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
-        lake.sql("create database db")
         lake.sql(f"create table db.t ({COLUMNS}) using lakelog")
         yield lake.table("db.t")
 
 
 def write(table, ids, **columns) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), **columns}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), **columns}), missing="null")
 
 
 def test_statistics_of_the_merged_rows_are_written_and_read_back(table) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import CommitConflict, InvalidRequest, InvalidSchema, Unavailable
 from lakelog.filestore.store import FileStore
 from lakelog.table.commit.append import commit_append
@@ -11,13 +10,6 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.log_state import state_of
 from lakelog.table.staging.task_writer import TaskWriter
-
-
-@pytest.fixture
-def lake(tmp_path):
-    with connect(warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
-        yield opened
 
 
 def make(lake, more: str = ""):
@@ -59,8 +51,7 @@ def data_files(tmp_path) -> list[str]:
 
 def test_one_write_is_one_snapshot_and_leaves_no_epoch(lake) -> None:
     table = make(lake)
-    with table.writer() as writer:
-        writer.write(rows(range(3), "a"))
+    table.write(rows(range(3), "a"))
     snapshot = table.latest_snapshot()
     assert (snapshot.id, snapshot.commit_kind) == (1, "APPEND")
     assert table.logical.registered.writers() == []
@@ -159,11 +150,9 @@ def test_a_commit_that_failed_is_not_done_again_without_its_rows(lake, monkeypat
 
 def test_a_log_in_the_table_directory_keeps_its_state(lake) -> None:
     table = make(lake, ", 'log-store.enabled' = 'true'")
-    with table.writer() as writer:
-        writer.write(rows(range(3), "both"))
+    table.write(rows(range(3), "both"))
     state = state_of(table.latest_snapshot())
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(rows(range(1), "files"))
+    table.write(rows(range(1), "files"), options={"emit.mode": "file"})
     assert state.writers and state_of(table.latest_snapshot()) == state
     assert names(table) == {0: "files", 1: "both", 2: "both"}
 

@@ -65,8 +65,7 @@ def test_the_guarantee_off_as_a_property_of_the_table_and_a_hint_that_turns_it_o
 def test_a_record_that_is_given_back_is_not_inserted_twice(tmp_path) -> None:
     """A healer that is late takes rows back that count, the next one gives them back: neither is an insert."""
     table = make(tmp_path, f"{JSON}, 'log.changelog-mode' = 'all'")
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
 
     log = table.logical.log
     assert log is not None

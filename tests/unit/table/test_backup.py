@@ -52,13 +52,11 @@ def write(table: Table, *ids: int, v: str = "a") -> None:
     given: dict[str, Any] = {"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}
     if "p" in table.schema.names:
         given["p"] = pa.array([number % 2 for number in ids], pa.int32())
-    with table.writer() as writer:
-        writer.write(pa.table(given))
+    table.write(pa.table(given))
 
 
 def write_columns(table: Table, **values: object) -> None:
-    with table.writer() as writer:
-        writer.write(pa.Table.from_pylist([values], schema=table.schema))
+    table.write(pa.Table.from_pylist([values], schema=table.schema))
 
 
 def rows(table: Table, **scan: Any) -> Counter[tuple[object, ...]]:
@@ -281,8 +279,7 @@ def test_what_cannot_be_backed_up_or_restored_is_refused_by_name(tmp_path: Path)
         lake.backup("db.u", backup)
     with pytest.raises(InvalidRequest, match="is not the one in"):
         lake.restore(backup, "db.u", in_place=True)
-    with table.writer(options={"emit.mode": "log"}) as writer:
-        writer.write(pa.table({"id": pa.array([5], pa.int32()), "v": ["only"]}))
+    table.write(pa.table({"id": pa.array([5], pa.int32()), "v": ["only"]}), options={"emit.mode": "log"})
     with pytest.raises(UnsupportedFeature, match="'emit.mode' = 'log'"):
         lake.backup("db.t", backup)
     assert lake.backup("db.t", backup, files_only=True).number == 2

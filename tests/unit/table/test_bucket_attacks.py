@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucket_tables import DYNAMIC, IDS, change_buckets, check, lake_of, make, write
+from bucket_tables import DYNAMIC, IDS, change_buckets, check, lake_of, make
 from lakelog.errors import InvalidOption
 from lakelog.table.commit import file_commit
 from lakelog.table.commit.committer import Committer
@@ -17,7 +17,7 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.runs import runs as run_files
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import files, folded, rows
+from log_tables import files, folded, rows, write
 
 
 def decide(table: Any, number: int, *ids: int, name: str) -> Committer:
@@ -147,13 +147,6 @@ def test_fast_forward_and_rollback_of_dynamic_buckets_with_a_log_of_changes(tmp_
     assert folded(table) == files(table) == [(i, "a") for i in IDS]
     write(table, 78, 79, 80, 77, name="c")
     assert folded(table) == files(table)
-
-
-def test_the_number_of_log_partitions_stays(tmp_path: Path) -> None:
-    table = change_buckets(make(tmp_path, "'bucket' = '2'"), 8)
-    for change in ("unset tblproperties ('log-store.partitions')", "set tblproperties ('log-store.partitions' = '8')"):
-        with pytest.raises(InvalidOption, match="log-store.partitions"):
-            lake_of(table).sql(f"alter table db.t {change}")
 
 
 def test_a_copy_of_the_definition_may_have_no_log(tmp_path: Path) -> None:

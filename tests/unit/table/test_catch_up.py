@@ -43,8 +43,7 @@ def rows(*changes: tuple[int, int | None], kind: pa.DataType | None = None) -> p
 
 
 def write(table: Table, *changes: tuple[int, int | None]) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*changes))
+    table.write(rows(*changes))
 
 
 def logged(table: Table, start: str = "earliest") -> list[int]:
@@ -125,19 +124,16 @@ def test_a_stream_that_dies_between_the_decision_and_the_note_catches_up_all_the
 
 def test_a_write_that_names_its_stores_is_not_held_back(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer(options={"emit.mode": "file,log"}) as writer:
-        writer.write(rows((1, 48 * HOUR)))
+    table.write(rows((1, 48 * HOUR)), options={"emit.mode": "file,log"})
     assert logged(table) == [1]
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(rows((2, 0)))
+    table.write(rows((2, 0)), options={"emit.mode": "file"})
     assert logged(table) == [1] and stored(table) == [1, 2]
 
 
 def test_the_spellings_of_amoro(tmp_path) -> None:
     table = make(tmp_path, "'watermark.column' = 'at'")
     gap = {"arctic.emit.auto-write-to-logstore.watermark-gap": "1 h"}
-    with table.writer(options=gap) as writer:
-        writer.write(rows((1, 2 * HOUR)))
+    table.write(rows((1, 2 * HOUR)), options=gap)
     write(table, (2, 2 * HOUR))
     assert logged(table) == [2], "the gap was an option of the first write"
 
@@ -188,10 +184,8 @@ def test_a_table_without_a_log_keeps_its_watermark_too(tmp_path) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql("create table db.t (id int, at bigint) using lakelog tblproperties ('watermark.column' = 'at')")
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "at": [7, 5]}))
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([3], pa.int32()), "at": pa.nulls(1, pa.int64())}))
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "at": [7, 5]}))
+    table.write(pa.table({"id": pa.array([3], pa.int32()), "at": pa.nulls(1, pa.int64())}))
     assert [s["watermark"] for s in lake.table("db.t$snapshots").scan().to_arrow().to_pylist()] == [7, 7]
 
 
@@ -200,6 +194,5 @@ def test_a_renamed_event_time_is_still_found(tmp_path) -> None:
     lake.sql("create table db.t (id int, at bigint) using lakelog tblproperties ('watermark.column' = 'at')")
     lake.sql("alter table db.t rename column at to happened")
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "happened": [9]}))
+    table.write(pa.table({"id": pa.array([1], pa.int32()), "happened": [9]}))
     assert table.logical.store.latest_snapshot().watermark == 9

@@ -31,8 +31,7 @@ def make(warehouse: Path, producer: str, turns: int = 6, **options: object) -> T
     lake.sql(f"create table db.t (id int, v int, primary key (id)) using lakelog tblproperties ({listed})")
     for turn in range(1, turns + 1):
         kinds = ["+U", "+I" if turn % 2 else "-D"]
-        with lake.table("db.t").writer() as writer:
-            writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": [turn, turn], "_row_kind": kinds}))
+        lake.table("db.t").write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": [turn, turn], "_row_kind": kinds}))
     return lake.table("db.t")
 
 

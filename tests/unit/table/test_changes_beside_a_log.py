@@ -16,7 +16,6 @@ Told = list[tuple[str, int, int]]
 
 def make(warehouse: Path, producer: str) -> Table:
     lake = connect(warehouse=str(warehouse))
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id int, v int, primary key (id)) using lakelog tblproperties "
         f"('log-store.enabled' = 'true', 'bucket' = '1', 'changelog-producer' = '{producer}')"
@@ -26,8 +25,7 @@ def make(warehouse: Path, producer: str) -> Table:
 
 def write(table: Table, kinds: list[str], ids: list[int], values: list[int], **options: str) -> None:
     rows = pa.table({"id": pa.array(ids, pa.int32()), "v": pa.array(values, pa.int32()), "_row_kind": kinds})
-    with table.writer(options=options) as writer:
-        writer.write(rows)
+    table.write(rows, options=options)
 
 
 def told(batches: Iterable[pa.RecordBatch]) -> Told:

@@ -32,7 +32,6 @@ FILES = ("ssl.ca.location", "ssl.key.location", "ssl.keystore.location", "sasl.k
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = connect(warehouse=str(tmp_path / "wh"))
-    lake.sql("create database d")
     lake.sql("create table d.t (id int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
     return lake
 

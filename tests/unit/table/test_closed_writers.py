@@ -31,7 +31,7 @@ from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
 from lakelog.table.write import table_writer
-from log_tables import files, make, rows, silence
+from log_tables import files, make, rows, silence, write
 
 DAY_MS = 24 * 3_600_000
 KEYS = {"key": ", primary key (id)", "no key": ""}
@@ -41,11 +41,6 @@ FILES = ", 'log-store.type' = 'files'"
 @pytest.fixture(params=KEYS, ids=str)
 def table(request, tmp_path: Path) -> Table:
     return make(tmp_path, key=KEYS[request.param])
-
-
-def write(table: Table, *ids: int, name: str = "a") -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids, name=name))
 
 
 def known(table: Table) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.errors import InvalidOption, LakelogError
 
 COLUMNS = "(id int, v string, at timestamp, n bigint, primary key (id))"
@@ -42,11 +42,6 @@ WRONG = {
         "'brotli' does not go with .* 'orc'",
     ),
 }
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 @pytest.mark.parametrize(("options", "told"), WRONG.values(), ids=WRONG)

@@ -73,8 +73,7 @@ def table(request: pytest.FixtureRequest, tmp_path) -> Table:
 
 
 def write(table: Table, name: str) -> None:
-    with table.writer() as writer:
-        writer.write(rows(1, name=name))
+    table.write(rows(1, name=name))
 
 
 @pytest.mark.parametrize("comes_back", ["seal", "next epoch", "end_writer", "take over", "never"])
@@ -115,15 +114,6 @@ def test_an_epoch_that_its_writer_marks_again_is_returned_once(table, monkeypatc
     assert log is not None
     writers = [c.writer for bucket in (0, 1) for c in commits_in(reader_for(log).read(bucket, 0))]
     assert writers.count("stream") == 2
-
-
-def test_missing_markers_of_several_writers_follow_the_order_of_snapshots(table, monkeypatch) -> None:
-    owing(table, monkeypatch, "z", 0, "1")
-    owing(table, monkeypatch, "a", 0, "2")
-    owing(table, monkeypatch, "z", 1, "3")
-    write(table, "4")
-    assert names(table) == ["1", "2", "3", "4"]
-    assert [[r.epoch for r in table.logical.decided.of(writer)] for writer in "az"] == [[], []]
 
 
 def test_a_resumed_writer_appends_all_missing_markers_in_order(table, monkeypatch) -> None:

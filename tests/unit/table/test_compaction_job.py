@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, Unavailable
 from lakelog.filestore.store import FileStore
 from lakelog.table.maintenance import after_write as maintenance
@@ -28,13 +27,6 @@ from lakelog.table.maintenance.compaction_task import (
     runs_of,
 )
 from lakelog.table.model.dynamic_table import DynamicTable
-
-
-@pytest.fixture
-def lake(tmp_path):
-    made = connect(warehouse=str(tmp_path / "warehouse"))
-    made.sql("create database db")
-    return made
 
 
 def make(lake, options: str = "'bucket' = '3', 'write-only' = 'true'", writes: int = 3):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest
 from lakelog.fileformat.avro_file import read_records, write_records
 from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
@@ -29,13 +28,6 @@ OUTWARDS = {
 }
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    with connect(warehouse=str(tmp_path / "wh")) as lake:
-        lake.sql("create database d")
-        yield lake
-
-
 def make(lake: Lake, name: str = "t", more: str = "") -> Path:
     """A table of three snapshots; gives its directory."""
     lake.sql(CREATE.format(name=name, more=more))
@@ -45,8 +37,7 @@ def make(lake: Lake, name: str = "t", more: str = "") -> Path:
 
 
 def insert(lake: Lake, name: str, number: int) -> None:
-    with lake.table(f"d.{name}").writer() as writer:
-        writer.write(pa.table({"id": [number]}))
+    lake.table(f"d.{name}").write(pa.table({"id": [number]}))
 
 
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in OUTWARDS.items() for value in values])

@@ -20,7 +20,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_partitions_without_overlapping_files_are_counted_without_a_read(tmp_path, opened: list[str]) -> None:
     with connect(tmp_path) as lake:
-        lake.sql("create database d")
         lake.sql(
             "create table d.t (day int, id int, v string, primary key (day, id)) using lakelog partitioned by (day) "
             "tblproperties ('bucket' = '1', 'write-only' = 'true', 'log-store.enabled' = 'true')"
@@ -53,7 +52,6 @@ def test_partitions_without_overlapping_files_are_counted_without_a_read(tmp_pat
 
 def test_rows_that_deletion_vectors_hide_are_not_counted(tmp_path) -> None:
     with connect(tmp_path) as lake:
-        lake.sql("create database d")
         lake.sql(
             "create table d.t (id int, v string, primary key (id)) using lakelog "
             "tblproperties ('bucket' = '1', 'deletion-vectors.enabled' = 'true')"

@@ -49,8 +49,7 @@ LOG = "'log-store.enabled' = 'true'"
 def test_a_new_table_stores_its_format(tmp_path: Path, options: str, expected: str | None) -> None:
     table = made(lake_at(tmp_path), options)
     assert stored(table) == expected
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
     if expected is not None:
         shown = lake_at(tmp_path).sql("show create table db.t").to_arrow()[0][0].as_py()
@@ -70,16 +69,14 @@ def test_only_a_log_that_no_other_program_reads_is_packed() -> None:
 def test_a_table_that_was_made_without_a_stored_format_keeps_debezium_json(tmp_path: Path) -> None:
     lake = lake_at(tmp_path)
     table = made(lake, f"{LOG}, 'log.format' = 'json'")
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     (file,) = (Path(table.path) / "schema").glob("schema-*")
     schema = json.loads(file.read_text())
     del schema["options"][DATA_FORMAT.key]
     file.write_text(json.dumps(schema), encoding="utf-8")
     table = lake_at(tmp_path).table("db.t")
     assert stored(table) is None
-    with table.writer() as writer:
-        writer.write(rows(2))
+    table.write(rows(2))
     told = [row["id"] for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()]
     assert sorted(told) == [1, 2]
     values = pa.concat_tables(table.log_records()).column("value").to_pylist()

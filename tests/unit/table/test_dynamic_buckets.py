@@ -3,7 +3,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.write.bucket_assigner import HashIndex
 from lakelog.table.commit.committer import Committer
@@ -11,13 +10,6 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.staging.task_writer import TaskWriter
 
 ROW = pa.schema([("p", pa.string()), ("id", pa.int32()), ("v", pa.string())])
-
-
-@pytest.fixture
-def lake(tmp_path):
-    with connect(warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
-        yield opened
 
 
 def make(lake, **options: object):
@@ -162,3 +154,11 @@ def test_what_dynamic_buckets_cannot_do_is_refused(lake) -> None:
     object.__setattr__(schema, "primary_keys", ("id",))
     with pytest.raises(UnsupportedFeature, match="can move between partitions"):
         write(table, rows("a", [1], "x"))
+
+
+def test_a_table_with_a_key_has_one_bucket_unless_it_names_a_number(lake):
+    lake.sql("create table db.plain (id int, v string, primary key (id)) using lakelog")
+    lake.sql("create table db.dynamic (id int, primary key (id)) using lakelog tblproperties ('bucket' = '-1')")
+    lake.sql("create table db.free (id int) using lakelog")
+    kept = {name: lake.table(f"db.{name}").options.get("bucket") for name in ("plain", "dynamic", "free")}
+    assert kept == {"plain": "1", "dynamic": "-1", "free": None}

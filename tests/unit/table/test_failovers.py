@@ -90,20 +90,6 @@ def test_another_number_of_tasks_after_a_restart_leaves_no_duplicates(table: Tab
     assert files(table) == net(table) == want
 
 
-@pytest.mark.parametrize("is_sealed", [False, True])
-def test_an_epoch_that_spark_commits_twice_is_there_once(table: Table, is_sealed: bool) -> None:
-    """apache/paimon#9666: the checkpoint lost the last entry of its commit log, and the micro-batch is run again."""
-    job = Job(table)
-    job.epoch(0, range(5))
-    job.epoch(1, range(5, 9))
-    if is_sealed:
-        seal(job.committer)
-    want = files(table)
-    Job(table).epoch(1, range(5, 9))
-    assert files(table) == net(table) == want
-    assert sum(want.values()) == 9
-
-
 def test_an_older_checkpoint_continues_after_dead_attempts(table: Table) -> None:
     """The job comes back before its last epoch; in the log there are rows of a later one, which nobody has decided."""
     job = Job(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -49,19 +48,16 @@ def kinds(stats: TableStats) -> list[str]:
 
 def test_a_writer_that_died_is_red_until_the_next_writer_has_taken_over(tmp_path: Path) -> None:
     table = make(tmp_path)
-    here = Path(__file__).parent
-    job = [sys.executable, str(here / "dead_writer_job.py"), str(tmp_path / "warehouse"), "open"]
-    path = os.pathsep.join([*sys.path, str(here.parent.parent)])
-    subprocess.run(job, env={**os.environ, "PYTHONPATH": path}, check=False)
-    (name,) = table.logical.registered.writers()
-    silence(table, name)
+    dead = table.writer()
+    dead.write(rows(1, 7, 8, 9))
+    dead.flush()
+    silence(table, *table.logical.registered.writers())
     found = table.health()
     assert found.score <= 20
     assert [one.kind for one in found.findings] == ["dead-writer"]
     assert "lakelog optimize db.t --once --only healing" in found.findings[0].what_to_do
     assert found.parts[2].points < 15
-    with table.writer() as writer:
-        writer.write(rows(30))
+    table.write(rows(30))
     assert table.health().findings == (), "the next writer has taken the rows back"
 
 
@@ -76,8 +72,7 @@ def test_records_that_expired_before_they_were_in_files_are_found(tmp_path: Path
     from log_tables import trim
 
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3, 4))
+    table.write(rows(1, 2, 3, 4))
     assert table.health().findings == ()
     with table.writer() as writer:
         writer.write(rows(5, 6, 7, 8))
@@ -107,8 +102,7 @@ def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -
     (found,) = pick_findings(replace(KEYED, snapshots=dead), (need,))
     assert (found.kind, found.action) == ("dead-run", "compaction")
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     run = Run("db.t", "compaction", "test", 1_000, process_space(), ended.pid, id="0" * 16)
@@ -118,8 +112,7 @@ def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -
 
 def test_lag_is_the_same_in_health_system_table_commands_metrics_and_dashboard(tmp_path: Path) -> None:
     table, warehouse = make(tmp_path, JSON), str(tmp_path / "warehouse")
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
 
     def everywhere() -> list[int]:
         found = table.health()
@@ -148,8 +141,7 @@ def test_rows_of_a_dead_writer_wait_for_the_files_until_they_are_taken_back(
     tmp_path: Path, more: str, key: str
 ) -> None:
     table = make(tmp_path, more, key)
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
     dead = table.writer()
     dead.write(rows(*range(10, 19)))
     dead.flush()
@@ -168,8 +160,7 @@ def test_rows_of_a_dead_writer_wait_for_the_files_until_they_are_taken_back(
 def test_rows_that_only_the_log_will_have_are_a_figure_of_their_own(tmp_path: Path, more: str, retention: str) -> None:
     table = make(tmp_path, f"{more}{retention}, 'emit.mode' = 'log'")
     for number in range(3):
-        with table.writer() as writer:
-            writer.write(rows(*range(100), name=f"n{number}"))
+        table.write(rows(*range(100), name=f"n{number}"))
     health = table.health()
     assert (health.lag, health.figures.log.log_only, health.figures.log.unowned, health.waits) == (0, 300, 0, ())
     (found,) = health.findings
@@ -178,8 +169,7 @@ def test_rows_that_only_the_log_will_have_are_a_figure_of_their_own(tmp_path: Pa
     assert "300 rows are only in the log" in found.reason and "follow" not in found.what_to_do
     assert "300 rows will be in no file" in health.parts[1].why
     assert sum(one.value for one in health_samples(health) if one.metric is m.LOG_ONLY) == 300
-    with table.writer(options={"emit.mode": "auto"}) as writer:
-        writer.write(rows(*range(200, 210)))
+    table.write(rows(*range(200, 210)), options={"emit.mode": "auto"})
     assert (table.health().lag, table.health().figures.log.log_only) == (0, 300)
 
 
@@ -212,8 +202,7 @@ def test_a_table_that_cannot_be_read_is_first_in_the_list_of_a_lake(tmp_path: Pa
     with connect(warehouse=str(tmp_path)) as lake:
         for name in ("a", "b"):
             lake.sql(f"create table db.{name} (id int)")
-            with lake.table(f"db.{name}").writer() as writer:
-                writer.write(rows(1).select(["id"]))
+            lake.table(f"db.{name}").write(rows(1).select(["id"]))
         for path in (tmp_path / "db.db" / "b" / break_it).iterdir():
             path.unlink() if break_it == "manifest" else path.write_bytes(b"{")
     with connect(warehouse=str(tmp_path)) as lake:

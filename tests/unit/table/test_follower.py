@@ -384,8 +384,3 @@ def gone(tmp_path) -> Iterator[Table]:
     assert log is not None
     LOG_SYSTEMS.create(log.system).drop(log)
     yield table
-
-
-def test_a_deleted_log_is_an_error(gone) -> None:
-    with pytest.raises(NotFound):
-        followed(gone)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import orjson
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -17,7 +16,7 @@ from lakelog.lake.table import Table
 from lakelog.table.health import collect_log
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.compaction_task import bucket_task, leases_of
-from log_tables import make, rows
+from log_tables import make, rows, write
 
 HOUR = 3_600_000
 
@@ -27,11 +26,6 @@ def plain(tmp_path, options: str = "", key: str = ", primary key (id)") -> Table
     given = ", ".join(("'write-only' = 'true'", "'bucket' = '1'", *([] if key else ["'bucket-key' = 'id'"])))
     lake.sql(f"create table db.t (id int, name string{key}) tblproperties ({given}{options})")
     return lake.table("db.t")
-
-
-def write(table: Table, *ids: int) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids))
 
 
 def later(monkeypatch, millis: int) -> None:
@@ -91,8 +85,7 @@ def test_old_tags_partitions_and_orphan_files(tmp_path, monkeypatch) -> None:
         "tblproperties ('partition.expiration-time' = '7 d', 'write-only' = 'true')"
     )
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["2020-01-01", "2999-01-01"]}))
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["2020-01-01", "2999-01-01"]}))
     table.create_tag("short", retained="1 ms")
     clock.sleep(0.01)
     found = table.health().figures.snapshots
@@ -110,19 +103,6 @@ def test_a_full_compaction_is_due_by_the_options_only_when_it_would_do_something
     assert kinds(table) == ["full-compaction"]
     table.compact()
     assert kinds(table) == []
-
-
-def test_an_idle_log_and_the_files_have_the_same_freshness(tmp_path) -> None:
-    table = make(tmp_path)
-    write(table, 1, 2, 3, 4)
-    found = table.health()
-    log = found.figures.log
-    assert log is not None
-    assert (log.lag, log.waiting_ms, log.open_epochs) == (0, None, 0)
-    assert log.newest_ms == log.files_ms
-    assert clock.now_ms() - log.files_ms < 60_000
-    assert all(b.first <= b.applied == b.decided <= b.end and b.read_up_to is None for b in log.buckets)
-    assert found.score == 100
 
 
 def test_rows_that_are_in_the_log_alone_are_lag_with_an_age(tmp_path, monkeypatch) -> None:
@@ -208,15 +188,6 @@ def test_no_data_file_is_opened(tmp_path, monkeypatch) -> None:
     assert [path for path in opened if "/bucket-" in path] == []
 
 
-def test_it_is_plain_json_with_the_sums(tmp_path) -> None:
-    table = make(tmp_path)
-    write(table, 1)
-    found = json.loads(orjson.dumps(table.health().to_json()))
-    assert (found["table"], found["score"]) == ("db.t", 100)
-    assert found["figures"]["files"] == 1
-    assert found["figures"]["log"]["lag"] == 0
-
-
 def test_the_command_shows_all_tables_or_one_with_its_reasons(tmp_path) -> None:
     table = plain(tmp_path)
     for number in range(5):
@@ -229,23 +200,6 @@ def test_the_command_shows_all_tables_or_one_with_its_reasons(tmp_path) -> None:
     assert "a compaction starts at 5" in one.output and "lakelog compact db.t --minor" in one.output
     (line,) = CliRunner().invoke(health, ["--format", "jsonl", *where]).output.splitlines()
     assert json.loads(line)["needs"][0]["kind"] == "compaction"
-
-
-def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
-    table = plain(tmp_path)
-    write(table, 1)
-    lakelog.connect(warehouse=str(tmp_path / "warehouse")).sql("create table db.u (id int)")
-    for path in (tmp_path / "warehouse" / "db.db" / "t" / "manifest").iterdir():
-        path.write_bytes(b"rubbish")
-    from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
-
-    MANIFEST_CACHE.clear()
-    lines = CliRunner().invoke(health, ["--format", "jsonl", "--warehouse", str(tmp_path / "warehouse")]).output
-    found = {one["table"]: one for one in map(json.loads, lines.splitlines())}
-    assert found["db.t"]["findings"][0]["kind"] == "unreadable"
-    assert found["db.t"]["score"] == 0
-    assert found["db.t"]["figures"] is None
-    assert found["db.u"]["score"] == 100
 
 
 KEY, VECTORS = ", primary key (id)", ", 'deletion-vectors.enabled' = 'true'"

@@ -228,8 +228,7 @@ class Writers:
         attempt(self.table, name, self.epochs.get(name, 0), *self._ids()).finish()
 
     def batch(self) -> None:
-        with self.table.writer() as writer:
-            writer.write(rows(*self._ids()))
+        self.table.write(rows(*self._ids()))
 
     def other(self) -> None:
         """A driver that starts again, one that finishes what others left, or the end of a writer."""

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import InvalidOption
 from lakelog.filestore.write.changelog_writer import changelog_style
 from lakelog.lake.lake import Lake
@@ -22,13 +21,6 @@ from lakelog.table.staging.task_writer import TaskWriter
 
 ROW = pa.schema([("p", pa.string()), ("id", pa.int32()), ("v", pa.string()), ("_row_kind", pa.string())])
 Told = list[tuple[str, str, int, str]]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    opened = connect(warehouse=str(tmp_path / "warehouse"))
-    opened.sql("create database db")
-    return opened
 
 
 def make(lake: Lake, **options: object) -> Table:
@@ -181,8 +173,7 @@ def test_a_changelog_is_renumbered_with_its_data(lake: Lake) -> None:
 def test_overwrites_and_compactions_are_not_emitted(lake: Lake) -> None:
     table = make(lake)
     write(table, rows("+I a 1 x"))
-    with table.writer(overwrite=True) as writer:
-        writer.write(rows("+I a 1 y", "+I a 2 z"))
+    table.write(rows("+I a 1 y", "+I a 2 z"), overwrite=True)
     table.compact()
     write(table, rows("+I a 3 w"))
     assert told(table) == ["+I a 1 x", "+I a 3 w"]

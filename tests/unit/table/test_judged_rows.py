@@ -4,7 +4,6 @@ import contextlib
 import datetime as dt
 import resource
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +38,7 @@ def make(tmp_path: Path, columns: str, options: str = LOG, key: str = "id") -> T
 
 
 def write(table: Table, rows: pa.Table) -> None:
-    with table.writer() as writer:
-        writer.write(rows)
+    table.write(rows)
 
 
 def columns_of(kind: pa.DataType, *values: Any, name: str = "v", first: int = 0) -> pa.Table:
@@ -203,18 +201,6 @@ def test_a_partition_value_too_long_for_a_directory_blocks_no_other_writer(tmp_p
         write(table, pa.table({"id": [1], "p": [value]}))
     write(table, pa.table({"id": [2], "p": ["short"]}))
     assert all([row["id"] for row in found] == [2] for found in everywhere(table))
-
-
-def test_a_table_whose_sums_do_not_fit_their_type_is_rescaled(tmp_path) -> None:
-    sums = "'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum'"
-    table = make(tmp_path, "v decimal(5, 2)", f"'bucket' = '1', {sums}")
-    for _ in range(2):
-        write(table, columns_of(pa.decimal128(5, 2), Decimal("999.99")))
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql("alter table db.t set tblproperties ('bucket' = '2')")
-    table = lake.table("db.t")
-    table.rescale()
-    assert table.scan().to_arrow().column("v").to_pylist() == [None]
 
 
 def test_one_id_in_two_partitions_is_two_keys_where_rows_are_judged(tmp_path) -> None:

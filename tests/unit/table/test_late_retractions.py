@@ -39,8 +39,7 @@ def changes(*rows: tuple[str, int, str]) -> pa.Table:
 
 
 def write(table: Table, rows: pa.Table) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(rows)
+    table.write(rows, missing="null")
 
 
 def write_in_tasks(table: Table, *tasks: pa.Table) -> None:

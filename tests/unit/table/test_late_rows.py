@@ -57,8 +57,7 @@ def test_maintenance_takes_back_late_rows(
     tmp_path: Path, mode: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     append_late(table, monkeypatch, kind)
     take_over_now(table.logical)
     assert folded(table) == files(table) == [(1, "a"), (2, "a" if kind == "batch" else "e0")]
@@ -104,8 +103,7 @@ def test_a_late_correction_by_a_suspended_helper_is_reverted(
 ) -> None:
     """A helper is suspended before it appends what another process then does, too; it appends, and dies."""
     table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key=key)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     decide_none_of_its_rows(table, kind, monkeypatch)
     silence(table, "lost")
     plan = Healing.plan
@@ -162,8 +160,7 @@ def test_a_second_correction_just_before_its_writer_is_forgotten_is_reverted(
         silence_all(table)
         take_over_now(table.logical)
     if beside == "a later batch":
-        with table.writer() as later:
-            later.write(rows(7))
+        table.write(rows(7))
     silence_all(table)
     take_over_now(table.logical)
     take_over_now(table.logical)
@@ -176,8 +173,7 @@ def test_a_correction_of_an_accepted_row_that_arrives_after_its_writer_has_close
 ) -> None:
     """A helper has read the log before the decision, and appends its correction after the writer has gone."""
     table = make(tmp_path, JSON + ", 'log.changelog-mode' = 'all'", key="")
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     log = table.logical.log
     assert log is not None
     reader, appender = reader_for(log), appender_for(log)
@@ -190,8 +186,7 @@ def test_a_correction_of_an_accepted_row_that_arrives_after_its_writer_has_close
     appender.flush()
     assert net(table) == {}
     if later:
-        with table.writer() as writer:
-            writer.write(rows(7))
+        table.write(rows(7))
     take_over_now(table.logical)
     silence_all(table)
     take_over_now(table.logical)

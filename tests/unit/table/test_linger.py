@@ -14,6 +14,7 @@ from lakelog.lake import Table
 from lakelog.logstore.embedded.appender import EmbeddedAppender
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write import lingering_task
+from log_tables import rows
 
 HOUR = "1 h"
 
@@ -30,10 +31,6 @@ def made(tmp_path: Path, linger: str, system: str = "embedded") -> Table:
         f"('log-store.enabled' = 'true', 'log-store.type' = '{system}', 'log-store.linger' = '{linger}')"
     )
     return lake.table("db.t")
-
-
-def rows(*ids: int, name: str = "a") -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
 
 
 def in_files(table: Table) -> dict[int, str]:

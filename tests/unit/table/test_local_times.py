@@ -42,9 +42,11 @@ def test_a_write_and_a_filter_mean_the_same_time(tmp_path, zone, unit) -> None:
     table = make(tmp_path)
     times = [t for t in TIMES if unit != "ns" or 1700 < t.year < 2200]
     times = [t.replace(microsecond=0) for t in times] if unit in ("s", "ms") else times
-    with table.writer() as writer:
-        writer.write(pa.table({"id": range(len(times)), "ts": pa.array(times, pa.timestamp(unit))}).cast(
-            pa.schema([("id", pa.int32()), ("ts", pa.timestamp(unit))])))  # fmt: skip
+    table.write(
+        pa.table({"id": range(len(times)), "ts": pa.array(times, pa.timestamp(unit))}).cast(
+            pa.schema([("id", pa.int32()), ("ts", pa.timestamp(unit))])
+        )
+    )
     assert table.scan().to_arrow()["ts"].to_pylist() == [t.astimezone(UTC) for t in times]
     for number, moment in enumerate(times):
         assert table.scan(filter=[("ts", "=", moment)]).to_arrow()["id"].to_pylist() == [number]
@@ -53,12 +55,13 @@ def test_a_write_and_a_filter_mean_the_same_time(tmp_path, zone, unit) -> None:
 
 def test_a_partition_of_a_local_time_is_the_one_that_was_written(tmp_path, zone) -> None:
     table = make(tmp_path, " partitioned by (ts)")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "ts": pa.array(TIMES[:2], pa.timestamp("us"))}))
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "ts": pa.array(TIMES[:2], pa.timestamp("us"))}))
     table.truncate({"ts": TIMES[0]})
     assert table.scan().to_arrow()["id"].to_pylist() == [2]
-    with table.writer(overwrite={"ts": TIMES[1]}) as writer:
-        writer.write(pa.table({"id": pa.array([3], pa.int32()), "ts": pa.array(TIMES[1:2], pa.timestamp("us"))}))
+    table.write(
+        pa.table({"id": pa.array([3], pa.int32()), "ts": pa.array(TIMES[1:2], pa.timestamp("us"))}),
+        overwrite={"ts": TIMES[1]},
+    )
     assert table.scan().to_arrow()["id"].to_pylist() == [3]
 
 

@@ -31,8 +31,7 @@ def made(tmp_path: Path, options: str = "'bucket' = '1'", key: str = ", primary 
 
 def write(table: Table, ids: Sequence[int], v: int, p: str = "x", kind: str = "+I") -> None:
     names = ["id", "v", "p"] + (["_row_kind"] if kind != "+I" else [])
-    with table.writer() as writer:
-        writer.write(pa.table([list(ids), [v] * len(ids), [p] * len(ids), [kind] * len(ids)][: len(names)], names))
+    table.write(pa.table([list(ids), [v] * len(ids), [p] * len(ids), [kind] * len(ids)][: len(names)], names))
 
 
 def located(table: Table, columns: str = ALL, **options: str) -> list[dict[str, Any]]:
@@ -99,8 +98,7 @@ def test_partition_and_bucket_of_a_row(tmp_path: Path) -> None:
 def test_a_row_that_is_in_no_file_yet_has_none(tmp_path: Path) -> None:
     table = make(tmp_path)
     handle = table.logical
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     register_writer(handle, "w")
     task = TaskWriter(handle, "w", 0, lane=0)
     task.write(rows(2, 3, name="b").to_batches()[0])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.errors import InvalidSchema
 from lakelog.lake.table import Table
 from lakelog.paimon.schema.changes import (
@@ -101,13 +100,6 @@ def mode(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql("create database db")
-    return lake
-
-
 def create(lake: Lake, form: str, mode: str, more: str = "") -> Table:
     key = "" if mode == "no key" else ", primary key (id)"
     changes = "" if mode == "no key" else f", 'log.changelog-mode' = '{mode}'"
@@ -124,8 +116,7 @@ def batch(row: Row, types: tuple[tuple[str, pa.DataType], ...] = ()) -> pa.Recor
 
 
 def write(table: Table, row: Row, types: tuple[tuple[str, pa.DataType], ...] = ()) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(pa.Table.from_batches([batch(row, types)]))
+    table.write(pa.Table.from_batches([batch(row, types)]), missing="null")
 
 
 def tailed(table: Table, start: str = "earliest") -> list[Row]:

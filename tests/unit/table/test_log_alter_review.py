@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
@@ -20,11 +18,6 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.staging.task_writer import TaskWriter
 
 FORMATS = ("debezium-json", "arrow")
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 def create(lake: Lake, form: str, columns: str = "id int, n int, o int", key: str = ", primary key (id)") -> Table:

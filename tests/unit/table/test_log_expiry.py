@@ -23,17 +23,12 @@ from lakelog.table.maintenance.run_history import DONE
 from lakelog.table.read.log_view import capture
 from lakelog.table.tail.tail import AsyncTail
 from log_days import LogDays
-from log_tables import files, make, rows
+from log_tables import files, make, rows, write
 
 
 @pytest.fixture
 def days(monkeypatch: pytest.MonkeyPatch) -> LogDays:
     return LogDays(monkeypatch)
-
-
-def write(table: Table, *ids: int) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids))
 
 
 def firsts(table: Table) -> dict[int, int]:

@@ -26,8 +26,7 @@ def leave_a_gap(table: Table) -> None:
 def test_a_tail_ends_after_a_gap(tmp_path: Path) -> None:
     table = make(tmp_path)
     leave_a_gap(table)
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     leave_a_gap(table)
     for start in ("earliest", "latest-full"):
         told = [row["id"] for batch in table.tail(start, stop="latest") for row in batch.to_pylist()]
@@ -39,8 +38,7 @@ def test_a_follower_ends_after_a_gap(tmp_path: Path) -> None:
     table = make(tmp_path, f", '{EMIT_MODE.key}' = 'log'")
     leave_a_gap(table)
     assert list(table.follow(stop="latest")) == []
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     leave_a_gap(table)
     assert list(table.follow(stop="latest")) == []
 
@@ -51,8 +49,7 @@ def test_a_writer_continues_after_a_gap_and_retracts_its_open_rows(tmp_path: Pat
     first.write(rows(1, 2))
     first.flush()
     leave_a_gap(table)
-    with table.writer() as second:
-        second.write(rows(3))
+    table.write(rows(3))
     leave_a_gap(table)
     first.close()
     assert files(table) == [(3, "a")]

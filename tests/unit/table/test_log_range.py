@@ -40,13 +40,11 @@ def changed(table: Table, seed: int, commits: int = 8) -> None:
     drawn = random.Random(seed)
     for _ in range(commits):
         number = [drawn.randrange(8) for _ in range(6)]
-        with table.writer() as writer:
-            writer.write(rows(*number, name=drawn.choice("ab")))
+        table.write(rows(*number, name=drawn.choice("ab")))
         if drawn.random() < 0.5:
             if table.definition.is_keyed:
                 one = drawn.randrange(8)
-                with table.writer() as writer:
-                    writer.write(rows(one, kinds=["-D"]))
+                table.write(rows(one, kinds=["-D"]))
             else:
                 table.delete(f"id = {drawn.randrange(8)}")
 
@@ -135,8 +133,7 @@ def test_rows_of_open_epochs_are_read_as_other_readers_read_them(tmp_path: Path)
 
 def test_only_inserts_are_not_netted(tmp_path: Path) -> None:
     table = make(tmp_path, ", 'log.changelog-mode' = 'all'")
-    with table.writer() as writer:
-        writer.write(rows(1, 1, name="a", kinds=["+I", "-D"]))
+    table.write(rows(1, 1, name="a", kinds=["+I", "-D"]))
     options = {**BATCH, "scan.startup.mode": "earliest", "log.consumer.changelog.modes": "append-only"}
     assert table.scan(columns=["id"], options=options).to_arrow().to_pylist() == [{"id": 1}]
 
@@ -144,8 +141,7 @@ def test_only_inserts_are_not_netted(tmp_path: Path) -> None:
 def test_columns_of_every_kind_are_netted_without_a_key(tmp_path: Path) -> None:
     table = make(tmp_path, key="")
     lake_rows = pl.DataFrame({"id": [1, 1, 2], "name": [None, None, "x"]}, schema={"id": pl.Int32, "name": pl.String})
-    with table.writer() as writer:
-        writer.write(lake_rows)
+    table.write(lake_rows)
     table.delete("id = 1")
     options = {**BATCH, "scan.startup.mode": "earliest"}
     assert table.scan(columns=["name"], options=options).to_arrow() == pa.table({"name": ["x"]})
@@ -153,12 +149,10 @@ def test_columns_of_every_kind_are_netted_without_a_key(tmp_path: Path) -> None:
 
 def test_what_has_no_range_is_refused(tmp_path: Path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     with pytest.raises(InvalidRequest, match="has no snapshots"):
         table.scan(options={**BATCH, "scan.snapshot-id": "1"})
     with connect(warehouse=str(tmp_path / "other")) as lake:
-        lake.sql("create database db")
         lake.sql("create table db.t (id int) using lakelog")
         with pytest.raises(InvalidRequest, match="has no log"):
             lake.table("db.t").scan(options=BATCH)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.lake.table import Table
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for, reader_for
@@ -27,13 +26,6 @@ from lakelog.table.write.materializer import LogMaterializer
 from log_tables import silence
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql("create database db")
-    return lake
-
-
 @pytest.fixture(params=["debezium-json", "arrow"])
 def form(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -48,8 +40,7 @@ def create(lake: Lake, form: str = "debezium-json", more: str = "") -> Table:
 
 
 def write(table: Table, options: dict[str, str] | None = None, **columns: list[Any]) -> None:
-    with table.writer(options=options, missing="null") as writer:
-        writer.write(pa.Table.from_batches([rows(**columns)]))
+    table.write(pa.Table.from_batches([rows(**columns)]), options=options, missing="null")
 
 
 def rows(**columns: list[Any]) -> pa.RecordBatch:
@@ -175,13 +166,11 @@ def test_a_published_log_adds_up_over_a_change(lake: Lake, form: str) -> None:
     write(table, id=[1, 2], n=[1, 2], s=["a", "b"])
     old = lake.table("db.t")
     table.alter(RenameColumn(("id",), "k"), RenameColumn(("n",), "m"), ChangeType(("m",), BIGINT))
-    with table.writer(missing="null") as writer:
-        writer.write(pa.table({"k": pa.array([1], pa.int32()), "m": [2**33], "s": ["c"]}))
+    table.write(pa.table({"k": pa.array([1], pa.int32()), "m": [2**33], "s": ["c"]}), missing="null")
     table.seal()
     wanted = {1: {"k": 1, "m": 2**33 + 1, "s": "c"}, 2: {"k": 2, "m": 2, "s": "b"}}
     assert in_files(table, "k") == last_of_log(table, "k") == wanted
-    with old.writer(missing="null") as writer:
-        writer.write(pa.Table.from_batches([rows(id=[2], n=[5], s=["d"])]))
+    old.write(pa.Table.from_batches([rows(id=[2], n=[5], s=["d"])]), missing="null")
     old.seal()
     wanted[2] = {"k": 2, "m": 7, "s": "d"}
     assert in_files(table, "k") == last_of_log(table, "k") == wanted

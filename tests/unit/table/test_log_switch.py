@@ -78,8 +78,7 @@ def test_a_writer_that_is_taken_back_while_the_reader_begins(tmp_path, monkeypat
     when it asks for the ends).
     """
     table = make(tmp_path, key=key)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     open_rows = table.writer()
     open_rows.write(rows(1, 2, 3, 4, name="open"))
     open_rows.flush()
@@ -102,8 +101,7 @@ def test_epochs_that_a_second_writer_sealed_after_open_rows_are_not_marked_twice
     first = table.writer()
     first.write(rows(1, 2, name="open"))
     first.flush()
-    with table.writer() as second:
-        second.write(rows(1, 2, name="sealed"))
+    table.write(rows(1, 2, name="sealed"))
     want = [(1, "open"), (1, "sealed"), (2, "open"), (2, "sealed")]
     assert net(changes(table)) == want
     tail = table.tail("latest-full", stop="latest")
@@ -164,21 +162,10 @@ def test_a_key_stays_as_decided_where_a_late_record_of_a_sealed_epoch_was_correc
     assert by_key(changes(table)) == []
 
 
-def test_rows_of_the_log_only_are_read_after_the_snapshot(tmp_path) -> None:
-    table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
-    with table.writer(options={"emit.mode": "log"}) as writer:
-        writer.write(rows(2))
-    assert by_key(changes(table)) == [(1, "a"), (2, "a")]
-
-
 def test_a_rewritten_row_of_the_log_only_is_not_emitted_last(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer(options={"emit.mode": "log"}) as writer:
-        writer.write(rows(1, 2, name="only in the log"))
-    with table.writer() as writer:
-        writer.write(rows(1, name="in both"))
+    table.write(rows(1, 2, name="only in the log"), options={"emit.mode": "log"})
+    table.write(rows(1, name="in both"))
     assert by_key(changes(table)) == [(1, "in both"), (2, "only in the log")] == by_key(changes(table, "earliest"))
     position = latest_full(table.logical)
     assert LogPosition.from_json(position.to_json("x"), "x", "db.t") == position
@@ -188,10 +175,8 @@ def test_a_rewritten_row_of_the_log_only_is_not_emitted_last(tmp_path) -> None:
 @pytest.mark.parametrize("expired", ["error", "earliest", "latest-full"])
 def test_repeated_records_after_a_snapshot_are_those_the_log_still_has(tmp_path, key, expired) -> None:
     table = make(tmp_path, key=key)
-    with table.writer(options={"emit.mode": "log"}) as only:
-        only.write(rows(*range(8), name="log"))
-    with table.writer() as both:
-        both.write(rows(*range(8, 16), name="both"))
+    table.write(rows(*range(8), name="log"), options={"emit.mode": "log"})
+    table.write(rows(*range(8, 16), name="both"))
     options = {"log.consistency": "transactional", "scan.expired-offsets": expired}
     held = [r for r in changes(table, "earliest", **options) if r[2] == "log"]
     for first in range(1, 20):
@@ -208,12 +193,10 @@ def test_repeated_records_after_a_snapshot_are_those_the_log_still_has(tmp_path,
 
 def test_a_snapshot_that_expires_under_its_reader_is_an_error(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     tail = table.tail("latest-full", stop="latest")
     for number in range(2, 4):
-        with table.writer() as writer:
-            writer.write(rows(number))
+        table.write(rows(number))
     table.compact()
     table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
     with pytest.raises(NotFound):
@@ -222,11 +205,9 @@ def test_a_snapshot_that_expires_under_its_reader_is_an_error(tmp_path) -> None:
 
 def test_expired_offsets_fall_back_as_the_option_says(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     trim(table)
-    with table.writer() as writer:
-        writer.write(rows(3))
+    table.write(rows(3))
     start = {0: 0, 1: 0}
     with pytest.raises(OffsetExpired, match=r"offset 0 of bucket \d of .* db.t has expired.*'latest-full'"):
         changes(table, start)
@@ -238,15 +219,12 @@ def test_expired_offsets_fall_back_as_the_option_says(tmp_path) -> None:
 def test_records_that_expire_under_a_slow_reader(tmp_path) -> None:
     table = make(tmp_path)
     handle = table.logical.with_hints({"scan.expired-offsets": "earliest"})
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     tail = follow(LogScan(handle), "latest", None)
-    with table.writer() as writer:
-        writer.write(rows(3, 4, 5, 6))
+    table.write(rows(3, 4, 5, 6))
     assert next(tail).num_rows
     trim(table)
-    with table.writer() as writer:
-        writer.write(rows(30, 40, 50, 60))
+    table.write(rows(30, 40, 50, 60))
     seen: list[int] = []
     while len(seen) < 4:
         seen += next(tail)["id"].to_pylist()
@@ -255,8 +233,7 @@ def test_records_that_expire_under_a_slow_reader(tmp_path) -> None:
 
 def test_columns_and_kinds_of_the_snapshot_part(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     (batch,) = table.tail("latest-full", stop="latest", columns=["name"])
     assert batch.schema == pa.schema([("name", pa.string()), pa.field("_row_kind", pa.string(), nullable=False)])
 
@@ -285,8 +262,7 @@ def test_a_reader_that_starts_between_two_healers_of_one_epoch_ends_with_its_acc
 ) -> None:
     table = make(tmp_path, ", 'log.changelog-mode' = 'all'")
     logical = table.logical
-    with table.writer() as writer:
-        writer.write(rows(1, name="old"))
+    table.write(rows(1, name="old"))
     register_writer(logical, "query", STREAM)
     accepted, _ = (attempt(logical, name).finish() for name in ("accepted", "lost"))
     plan, position = Healing.plan, []

@@ -25,8 +25,7 @@ def test_buckets_writers_and_readers(tmp_path, monkeypatch) -> None:
     assert empty == [
         {"kind": "bucket", "bucket": b, "first_offset": 0, "end_offset": 0, "position": 0, "lag": 0} for b in (0, 1)
     ]
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3, 4))
+    table.write(rows(1, 2, 3, 4))
     known = {r["bucket"]: r for r in view("db.t", tmp_path)}
     assert all(r["position"] > 0 and r["lag"] == 0 for r in known.values())
     writer = table.writer()

@@ -18,7 +18,6 @@ from lakelog.table.read.file_scan import Scan
 @pytest.fixture(params=["debezium-json", "arrow"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (day string, id int, many array<int>, named map<string, int>, inside struct<a: int>, "
         "primary key (day, id)) using lakelog partitioned by (day) tblproperties ('log-store.enabled' = 'true', "
@@ -52,8 +51,7 @@ def committed(table: Table) -> dict[tuple[str, int], Any]:
 
 
 def test_rows_with_nested_columns_are_restored(table: Table) -> None:
-    with table.writer() as writer:
-        writer.write(rows(table, 1, ("mon", 1), ("mon", 2), ("tue", 1)))
+    table.write(rows(table, 1, ("mon", 1), ("mon", 2), ("tue", 1)))
     with pytest.raises(KeyError), table.writer() as writer:
         writer.write(rows(table, 9, ("mon", 1), ("tue", 1), ("tue", 2)))
         writer.flush()
@@ -63,8 +61,7 @@ def test_rows_with_nested_columns_are_restored(table: Table) -> None:
 
 
 def test_only_whole_keys_are_found(table: Table) -> None:
-    with table.writer() as writer:
-        writer.write(rows(table, 1, ("mon", 1), ("mon", 2), ("tue", 1)))
+    table.write(rows(table, 1, ("mon", 1), ("mon", 2), ("tue", 1)))
     keys = rows(table, 0, ("mon", 2), ("tue", 1), ("tue", 2), ("wed", 1)).select(["day", "id"])
     found = rows_of_keys(Scan(table.logical), keys)
     assert sorted(zip(found["day"].to_pylist(), found["id"].to_pylist(), strict=True)) == [("mon", 2), ("tue", 1)]

@@ -101,8 +101,7 @@ def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on, depth) -> None:
                 del want[a, b]
             else:
                 want[a, b] = rows[-1][2]
-        with table.writer() as writer:
-            writer.write(changes(rows, kinds))
+        table.write(changes(rows, kinds))
         if dice.random() < 0.1:
             table.compact()
         if dice.random() < 0.1:  # a worker that starts again
@@ -120,13 +119,11 @@ def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on, depth) -> None:
 def test_an_index_of_one_bucket_has_its_rows_only(tmp_path, kind) -> None:
     table = make(tmp_path, LOGS[kind], buckets=3)
     rows = [(a, "x", a) for a in range(30)]
-    with table.writer() as writer:
-        writer.write(changes(rows[:15]))
+    table.write(changes(rows[:15]))
     indexes = [index_of(table, tmp_path / "index", ("a",), bucket) for bucket in range(3)]
     for index in indexes:
         index.refresh()
-    with table.writer() as writer:
-        writer.write(changes(rows[15:]))
+    table.write(changes(rows[15:]))
     parts = []
     for index in indexes:
         index.refresh()
@@ -138,13 +135,11 @@ def test_an_index_of_one_bucket_has_its_rows_only(tmp_path, kind) -> None:
 @pytest.mark.parametrize("kind", ["log", "files"])
 def test_it_is_rebuilt_if_the_table_cannot_list_its_changes(tmp_path, kind) -> None:
     table = make(tmp_path, LOGS[kind])
-    with table.writer() as writer:
-        writer.write(changes([(1, "x", 1), (2, "x", 1)]))
+    table.write(changes([(1, "x", 1), (2, "x", 1)]))
     index = index_of(table, tmp_path / "index")
     index.refresh()
     for n in (2, 3):
-        with table.writer() as writer:
-            writer.write(changes([(1, "x", n)]))
+        table.write(changes([(1, "x", n)]))
     if kind == "log":
         trim(table)
     else:
@@ -157,14 +152,12 @@ def test_it_is_rebuilt_if_the_table_cannot_list_its_changes(tmp_path, kind) -> N
 
 def test_an_overwrite_and_a_rollback_are_seen_in_the_files(tmp_path) -> None:
     table = make(tmp_path, LOGS["files"])
-    with table.writer() as writer:
-        writer.write(changes([(1, "x", 1), (2, "x", 1)]))
+    table.write(changes([(1, "x", 1), (2, "x", 1)]))
     index = index_of(table, tmp_path / "index")
     index.refresh()
     first = table.latest_snapshot().id
     table.truncate()
-    with table.writer() as writer:
-        writer.write(changes([(3, "x", 1)]))
+    table.write(changes([(3, "x", 1)]))
     index.refresh()
     keys = [(1, "x"), (2, "x"), (3, "x")]
     assert found(index, keys) == [(3, "x", 1)]
@@ -176,14 +169,12 @@ def test_an_overwrite_and_a_rollback_are_seen_in_the_files(tmp_path) -> None:
 
 def test_the_files_of_a_table_with_a_log_can_be_followed(tmp_path) -> None:
     table = make(tmp_path, LOGS["log"])
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(changes([(1, "x", 1)]))
+    table.write(changes([(1, "x", 1)]), options={"emit.mode": "file"})
     index = index_of(table, tmp_path / "files", **{"lookup.source": "files"})
     by_log = index_of(table, tmp_path / "log")
     for one in (index, by_log):
         one.refresh()
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(changes([(1, "x", 2)]))
+    table.write(changes([(1, "x", 2)]), options={"emit.mode": "file"})
     for one in (index, by_log):
         one.refresh()
     assert found(index, [(1, "x")]) == [(1, "x", 2)]
@@ -195,8 +186,7 @@ def test_a_fresh_inspection_is_reused(tmp_path) -> None:
     index = index_of(table, tmp_path / "index")
     index.refresh()
     as_of = index.as_of_s
-    with table.writer() as writer:
-        writer.write(changes([(1, "x", 1)]))
+    table.write(changes([(1, "x", 1)]))
     index.refresh(as_of)
     assert (index.as_of_s, found(index, [(1, "x")])) == (as_of, [])
     index.refresh(as_of + 1e-6)
@@ -220,8 +210,7 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path) -> None:
 
 def test_blocks_take_no_more_memory_than_they_may(tmp_path, tiny) -> None:
     table = make(tmp_path, LOGS["files"])
-    with table.writer() as writer:
-        writer.write(changes([(a, "x", a) for a in range(400)]))
+    table.write(changes([(a, "x", a) for a in range(400)]))
     index = index_of(table, tmp_path / "index", ("a",), memory=1000)
     index.refresh()
     for _ in range(2):

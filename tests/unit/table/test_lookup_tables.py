@@ -37,14 +37,12 @@ def name_of(index: LookupIndex, key: int) -> str | None:
 @pytest.fixture
 def table(tmp_path) -> Table:
     made = make(tmp_path)
-    with made.writer() as writer:
-        writer.write(rows(1))
+    made.write(rows(1))
     return made
 
 
 def write(table: Table, name: str) -> None:
-    with table.writer() as writer:
-        writer.write(rows(1, name=name))
+    table.write(rows(1, name=name))
 
 
 def test_a_task_sees_the_state_at_its_start(table, tmp_path) -> None:

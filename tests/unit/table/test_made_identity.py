@@ -59,8 +59,7 @@ def test_a_table_of_paimon_takes_rows_and_keeps_its_schemas(tmp_path: Path) -> N
     before = {file.name: file.read_bytes() for file in (home / "schema").iterdir()}
     table = connect(warehouse=str(tmp_path / "warehouse")).table("db.t")
     found = table.scan().to_arrow()
-    with table.writer() as writer:
-        writer.write(found)
+    table.write(found)
     assert table.scan().to_arrow().num_rows == found.num_rows
     assert {file.name: file.read_bytes() for file in (home / "schema").iterdir()} == before
     assert not (home / "lakelog").exists()

@@ -17,8 +17,7 @@ def create(tmp_path, options: str, columns: str = "id int, amount bigint, name s
 
 def write(table, kinds: list[str] | None = None, **columns: list) -> None:
     rows = pa.table(columns)
-    with table.writer(missing="null") as writer:
-        writer.write(rows if kinds is None else rows.append_column("_row_kind", pa.array(kinds)))
+    table.write(rows if kinds is None else rows.append_column("_row_kind", pa.array(kinds)), missing="null")
 
 
 def read(table) -> list[dict]:

@@ -63,7 +63,6 @@ def test_several_servers_and_a_topic() -> None:
 
 def test_a_table_without_a_log_has_no_mirror(tmp_path: Path) -> None:
     lake = connect(warehouse=str(tmp_path))
-    lake.sql("create database db")
     lake.sql("create table db.t (id int)")
     with pytest.raises(InvalidRequest, match="has no log store"):
         lake.table("db.t").mirror(TO)
@@ -144,8 +143,7 @@ class Paused:
             NamedReaders(self._table.logical.io, self._table.path).record("paused", offsets)
 
     def _write(self, *ids: int) -> None:
-        with self._table.writer() as writer:
-            writer.write(rows(*ids))
+        self._table.write(rows(*ids))
 
 
 def test_the_log_keeps_the_rows_before_a_position_that_commit_after_it(tmp_path: Path, monkeypatch) -> None:
@@ -164,8 +162,7 @@ def test_a_reader_that_has_passed_the_markers_needs_no_older_record(tmp_path: Pa
     reader, firsts = reader_for(table.logical.log), {0: 0, 1: 0}
     needs = ReaderNeeds(table.logical, "r", firsts)
     named = NamedReaders(table.logical.io, table.path)
-    with table.writer() as writer:
-        writer.write(rows(*range(20)))
+    table.write(rows(*range(20)))
     needs.record(firsts, is_last=True)
     assert named.needed("r") == firsts
     ends = reader.end_offsets()
@@ -190,8 +187,7 @@ def test_a_mirror_that_has_ended_is_forgotten_by_a_procedure(tmp_path: Path, cal
 
 def test_an_idle_step_of_a_tail_returns_nothing_and_does_not_move_it(tmp_path: Path) -> None:
     table, found = make(tmp_path), list[Any]()
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     tail = table.tail("earliest", options=COMMITTED)
     while True:
         before = tail.reached
@@ -200,7 +196,6 @@ def test_an_idle_step_of_a_tail_returns_nothing_and_does_not_move_it(tmp_path: P
         if batch is None and tail.reached == before:
             break
     assert sorted(found) == [1, 2]
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([3], pa.int32()), "name": ["c"]}))
+    table.write(pa.table({"id": pa.array([3], pa.int32()), "name": ["c"]}))
     assert next(tail).column("id").to_pylist() == [3]
     tail.close()

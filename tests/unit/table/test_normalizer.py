@@ -50,14 +50,12 @@ def test_upserts_become_whole_changes(tmp_path, form) -> None:
 
 def test_a_key_that_the_snapshot_has_is_updated(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     tail = table.tail("latest-full", options=WHOLE)
     taken: list[dict] = []
     while len(taken) < 3:
         taken += next(tail).to_pylist()
-    with table.writer() as writer:
-        writer.write(rows(2, 3, name="b", kinds=["+U", "-D"]))
+    table.write(rows(2, 3, name="b", kinds=["+U", "-D"]))
     while len(taken) < 6:
         taken += next(tail).to_pylist()
     tail.close()
@@ -98,8 +96,7 @@ def test_a_log_with_before_images_and_one_without_keys_are_read_as_they_are(tmp_
 
 def test_rows_that_were_taken_back_are_updates_too(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     lost = table.writer()
     lost.write(rows(1, 2, name="lost"))
     lost.flush()
@@ -249,8 +246,7 @@ def test_the_state_of_a_bucket_is_saved_after_records_without_changes(tmp_path, 
     now = [1000.0]
     monkeypatch.setattr(normalizer, "monotonic_s", lambda: now[0])
     scan = LogScan(table.logical.with_hints({**WHOLE, "log.consistency": "transactional"}))
-    with table.writer() as writer:
-        writer.write(rows(*range(10)))
+    table.write(rows(*range(10)))
     at = scan.reader.end_offsets()[0]
     with table.writer() as writer:
         writer.write(rows(*range(10, 20)))
@@ -273,8 +269,7 @@ def test_the_state_of_a_bucket_is_saved_after_records_without_changes(tmp_path, 
         states.save_all()
     assert saved_offsets(LocalFileIO(), directory) == [at, end]
     trim(table)
-    with table.writer() as writer:
-        writer.write(rows(*range(10), name="b"))
+    table.write(rows(*range(10), name="b"))
     again = StreamStates(states.normalizer, states.origin)
     told = [row for b in again.changes(0, end, scan.reader.end_offsets()[0]) for row in b.to_pylist()]
     assert told and {row["_row_kind"] for row in told} == {"-U", "+U"}
@@ -289,8 +284,7 @@ def test_a_bucket_without_records_has_no_save(tmp_path) -> None:
 
 def test_streams_that_ended_long_ago_leave_no_state(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     ends = LogScan(table.logical).reader.end_offsets()
     for name in ("old", "new"):
         states = states_of(table, StreamOrigin(name, dict.fromkeys(ends, 0)))

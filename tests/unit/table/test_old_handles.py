@@ -8,8 +8,9 @@ from lakelog.errors import InvalidSchema
 
 
 def write(table, ids, values, kind, **options) -> None:
-    with table.writer(options=options, missing="null") as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "n": pa.array(values, kind)}))
+    table.write(
+        pa.table({"id": pa.array(ids, pa.int32()), "n": pa.array(values, kind)}), options=options, missing="null"
+    )
 
 
 @pytest.fixture(params=[", primary key (id)", ""])

@@ -63,8 +63,7 @@ def test_so_it_is_in_a_table_without_a_log(tmp_path: Path, state: str) -> None:
 def test_an_overwrite_without_the_log_follows_the_decided_epochs(tmp_path: Path) -> None:
     table = without_log(tmp_path)
     decided(table, "stream", 0, 1, 2)
-    with table.writer(overwrite=True) as writer:
-        writer.write(rows(7, name="whole"))
+    table.write(rows(7, name="whole"), overwrite=True)
     check(table, [(7, "whole")])
 
 
@@ -109,16 +108,3 @@ def test_rows_of_two_that_decide_in_the_other_order_than_they_wrote(table: Table
     check(table, [(n, "first") for n in range(8)])
     for writer in (first, second):
         writer.close()
-
-
-def test_rows_of_a_killed_writer_are_taken_back_by_the_next_writers(table: Table) -> None:
-    write(table, *range(6), name="r0")
-    _, dead = open_write(table, *range(3, 9), name="dead")
-    assert (8, "dead") in files(table, **{"read.mode": "union"}), "it is alive"
-    silence(table, dead)
-    assert files(table, **{"read.mode": "union"}) == [(n, "r0") for n in range(6)], "it is dead"
-    for number in range(3):
-        write(table, number, name=f"r{number + 1}")
-    check(table, [(0, "r1"), (1, "r2"), (2, "r3"), *((n, "r0") for n in range(3, 6))])
-    assert table.logical.registered.writers() == []
-    assert table.health().needs == ()

@@ -6,20 +6,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import CommitUnknown, InvalidRequest, InvalidSchema, NotFound
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.model.partition_selection import OverwriteTarget
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.overwrite import OverwriteWriter, commit_overwrite
-
-
-@pytest.fixture
-def lake(tmp_path):
-    with connect(warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
-        yield opened
 
 
 def partitioned(lake, keyed: bool = True, more: str = "") -> object:

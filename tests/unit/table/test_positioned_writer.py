@@ -80,8 +80,7 @@ def test_the_position_survives_other_commits(table) -> None:
     writer.write(rows(1))
     writer.commit("p1")
     writer.seal()
-    with table.writer() as other:
-        other.write(rows(9))
+    table.write(rows(9))
     table.compact()
     table.truncate(options={"emit.mode": "file"})
     assert waiting_position(table.logical, "copy") == "p1"

@@ -42,8 +42,7 @@ def arrow(*rows: tuple[int, int, int]) -> pa.Table:
 
 
 def write(table: Table, *rows: tuple[int, int, int]) -> None:
-    with table.writer() as writer:
-        writer.write(arrow(*rows))
+    table.write(arrow(*rows))
 
 
 def told(table: Table, start: Any = "earliest") -> list[tuple[Any, ...]]:
@@ -224,8 +223,7 @@ def test_a_table_rolls_back_to_a_tag_whose_snapshot_has_expired(tmp_path: Path) 
 def test_a_retraction_of_a_key_that_is_not_there_is_a_row_after_a_compaction_with_lookups(tmp_path: Path) -> None:
     """Paimon folds the only row of a key, too, if compactions look up the old values."""
     table = make(tmp_path, f"{SUM}, 'changelog-producer' = 'lookup'")
-    with table.writer() as writer:
-        writer.write(arrow((1, 1, 5)).append_column("_row_kind", pa.array(["-D"])))
+    table.write(arrow((1, 1, 5)).append_column("_row_kind", pa.array(["-D"])))
     assert table.scan().to_arrow().to_pylist() == [{"p": 1, "id": 1, "n": -5}]
     assert told(table) == [("+I", 1, 1, -5)]
     write(table, (1, 1, 7))

@@ -134,8 +134,7 @@ def test_a_compaction_does_not_add_a_value_that_was_taken_back(
     table = lake.table("db.t")
     for q, v, kind in rows:
         row = {"id": pa.array([1], pa.int32()), "q": pa.array([q], pa.int32()), "v": pa.array([v], pa.int32())}
-        with table.writer() as writer:
-            writer.write(pa.table({**row, "_row_kind": [kind]}))
+        table.write(pa.table({**row, "_row_kind": [kind]}))
     assert table.scan().to_arrow()["v"].to_pylist() == [None]
     table.compact(full=True)
     assert table.scan().to_arrow()["v"].to_pylist() == [None]

@@ -113,16 +113,6 @@ def test_a_follower_keeps_what_it_cannot_read_and_what_does_not_fit(tmp_path) ->
     assert table.health().figures.rejected == 3
 
 
-def test_a_follower_skips(tmp_path) -> None:
-    table = make(tmp_path, JSON_LOG)
-    register_follower(table.logical)
-    append(table, 0, b"garbage", inserted(1))
-    connect(warehouse=str(tmp_path / "warehouse")).sql("alter table db.t set tblproperties ('on-bad-record' = 'skip')")
-    table = connect(warehouse=str(tmp_path / "warehouse")).table("db.t")
-    list(table.follow(stop="latest"))
-    assert (ids(table), rejected(table)) == ([1], [])
-
-
 @pytest.mark.parametrize("content", ["input", "changes"])
 def test_a_replay_writes_what_fits_now_and_leaves_the_rest(tmp_path, content: str) -> None:
     table = make(tmp_path, f"{LOG}, 'log.content' = '{content}'", "id int, name string, much int not null")
@@ -167,30 +157,6 @@ def test_a_replay_of_log_records_writes_files_only(tmp_path) -> None:
     assert ids(table) == [7]
     assert appender_for(log).end_offsets() == ends
     assert [r["value"] for r in rejected(table, "value")] == [b"garbage"]
-
-
-def test_old_rows_are_hidden_and_deleted(tmp_path) -> None:
-    table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(given(1, None))
-    connect(warehouse=str(tmp_path / "warehouse")).sql(
-        "alter table db.t set tblproperties ('rejected.retention' = '0 ms')"
-    )
-    table = connect(warehouse=str(tmp_path / "warehouse")).table("db.t")
-    assert rejected(table) == []
-    table.remove_orphan_files()
-    assert list((Path(table.path) / "lakelog" / "rejected" / "rows").iterdir()) == []
-
-
-def test_orphan_cleaning_keeps_what_counts(tmp_path) -> None:
-    table = make(tmp_path, JSON_LOG)
-    register_follower(table.logical)
-    append(table, 0, b"garbage", inserted(1))
-    list(table.follow(stop="latest"))
-    with table.writer() as writer:
-        writer.write(given(2, None))
-    table.remove_orphan_files(timedelta(0))
-    assert len(rejected(table)) == 2
 
 
 def test_a_batch_write_refuses_the_option(tmp_path) -> None:

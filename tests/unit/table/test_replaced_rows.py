@@ -18,14 +18,9 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
 from lakelog.table.write import overwrite, replaced_rows
 from lakelog.table.write.table_writer import TableWriter
-from log_tables import files, folded, make, rows
+from log_tables import files, folded, make, rows, write
 
 UNION = {"read.mode": "union"}
-
-
-def write(table: Table, *ids: int, name: str = "a") -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids, name=name))
 
 
 def check(table: Table, wanted: list[tuple[int, str]]) -> None:
@@ -57,8 +52,7 @@ def test_an_overwrite_that_is_decided_succeeds_although_its_files_cannot_be_dele
         monkeypatch.setattr(LocalFileIO, "delete", refuse)
 
     after_its_commit(monkeypatch, fail)
-    with table.writer(overwrite=True) as writer:
-        writer.write(rows(2, 3, name="b"))
+    table.write(rows(2, 3, name="b"), overwrite=True)
     monkeypatch.undo()
     check(table, [(2, "b"), (3, "b")])
 
@@ -184,8 +178,7 @@ def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, mon
         return found
 
     def second() -> None:
-        with table.writer(overwrite=True) as writer:
-            writer.write(rows(8, 9, name="second"))
+        table.write(rows(8, 9, name="second"), overwrite=True)
         close_clients()
 
     def beside(*given: Any) -> Any:
@@ -198,7 +191,6 @@ def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, mon
     monkeypatch.setattr(Leases, "take", taken)
     monkeypatch.setattr(overwrite, "replace_rows", beside)
     with ThreadPoolExecutor(1) as threads:
-        with table.writer(overwrite=True) as writer:
-            writer.write(rows(5, 6, name="first"))
+        table.write(rows(5, 6, name="first"), overwrite=True)
         done[0].result()
     check(table, [(8, "second"), (9, "second")])

@@ -69,8 +69,7 @@ def test_an_alter_that_wakes_up_leaves_the_schema_of_the_table_that_took_its_pla
             owner.sql("drop table db.x")
             owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
             owner.sql("alter table db.x rename column v to u")
-            with owner.table("db.x").writer() as writer:
-                writer.write(pa.table({"id": pa.array([5], pa.int32()), "u": ["new"]}))
+            owner.table("db.x").write(pa.table({"id": pa.array([5], pa.int32()), "u": ["new"]}))
         check(self, before)
 
     monkeypatch.setattr(Directories, "_check_same", suspended)

@@ -46,8 +46,7 @@ def make(place: Path, keyed: bool, options: dict[str, str]) -> tuple[Lake, Table
 
 
 def write(table: Table, *ids: int, v: str = "a") -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}))
 
 
 def rows(table: Table, **scan: Any) -> Counter[tuple[object, ...]]:
@@ -122,8 +121,7 @@ def test_a_replica_follows_alter_table(tmp_path: Path) -> None:
     write(table, 1)
     copy(lake, tmp_path)
     lake.sql("alter table db.t add column more int")
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([2], pa.int32()), "v": ["b"], "more": pa.array([5], pa.int32())}))
+    lake.table("db.t").write(pa.table({"id": pa.array([2], pa.int32()), "v": ["b"], "more": pa.array([5], pa.int32())}))
     second = copy(lake, tmp_path)
     assert rows(second.table("db.t")) == Counter({(1, "a", None): 1, (2, "b", 5): 1})
     second.promote("db.t", {"log-store.type": "files"})

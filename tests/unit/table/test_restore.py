@@ -47,8 +47,7 @@ def make(place: Path, keyed: bool, options: str) -> Table:
 
 
 def write(table: Table, *ids: int, v: str = "a") -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)}))
 
 
 def rows(table: Table, **scan: Any) -> Counter[tuple[object, ...]]:
@@ -198,8 +197,7 @@ def test_the_schema_stays_and_old_rows_are_read_with_it(tmp_path: Path) -> None:
     write(table, 1)
     table.alter(AddColumn(("more",), parse_type("INT")), DropColumn(("v",)))
     table = connect(str(tmp_path / "w")).table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([2], pa.int32()), "more": pa.array([2], pa.int32())}))
+    table.write(pa.table({"id": pa.array([2], pa.int32()), "more": pa.array([2], pa.int32())}))
     table.rollback_to(1)
     assert rows(table) == Counter({(1, None): 1}) == folded(table)
 

@@ -118,8 +118,9 @@ def test_a_writer_that_leaves_out_the_log_drops_no_partition_that_the_log_has(tm
     table = table_of(tmp_path, options, columns, "partitioned by (day)")
     write(table, 1, day="2020-01-01")
     retention._CHECKED.clear()
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(pa.table({"id": pa.array([2], pa.int32()), "name": ["a"], "day": ["2999-01-01"]}))
+    table.write(
+        pa.table({"id": pa.array([2], pa.int32()), "name": ["a"], "day": ["2999-01-01"]}), options={"emit.mode": "file"}
+    )
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 
@@ -140,7 +141,6 @@ MONTH_MS = 31 * 86_400_000
 
 def test_a_machine_whose_clock_is_ahead_removes_nothing_that_is_young(tmp_path, monkeypatch) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, at bigint, primary key (id)) using lakelog tblproperties "
         "('bucket' = '1', 'snapshot.num-retained.min' = '1', 'snapshot.time-retained' = '1 h', 'write-only' = 'true', "

@@ -25,8 +25,7 @@ def make(tmp_path, more: str = "", key: str = ""):
     lake.sql(f"create table db.t (id int, v string{key}) using lakelog tblproperties ('write-only' = 'true'{more})")
     table = lake.table("db.t")
     for start in (0, 10, 20):
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array(range(start, start + 10), pa.int32()), "v": ["a"] * 10}))
+        table.write(pa.table({"id": pa.array(range(start, start + 10), pa.int32()), "v": ["a"] * 10}))
     return table
 
 

@@ -78,8 +78,7 @@ def test_runs_are_a_system_table_and_neither_scans_nor_orphan_cleaning_mind_them
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql("create database db; create table db.t (id int, primary key (id))")
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32())}))
+    table.write(pa.table({"id": pa.array([1], pa.int32())}))
     Runs(table.logical.io, table.path).record(replace(begun(1000), outcome=DONE, snapshot=1, bytes_before=9))
     (row,) = lake.table("db.t$runs").scan().to_arrow().to_pylist()
     assert (row["kind"], row["outcome"], row["snapshot_id"], row["bytes_before"]) == ("compaction", "done", 1, 9)

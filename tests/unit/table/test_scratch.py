@@ -59,8 +59,7 @@ def full_disk() -> Iterator[None]:
 
 
 def write(table: Table, count: int) -> None:
-    with table.writer() as writer:
-        writer.write(rows(count))
+    table.write(rows(count))
 
 
 def test_a_tail_of_whole_changes_names_the_directory_that_is_missing(table: Table, missing: str) -> None:

@@ -39,21 +39,6 @@ def decide(table, writer: str, epoch: int, ids: list[int]) -> Committer:
     return committer
 
 
-def test_decided_epochs_are_read_before_they_are_sealed_and_not_twice_after(table) -> None:
-    decide(table, "w", 0, [1, 2])
-    assert table.latest_snapshot() is None
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
-    decide(table, "w", 1, [2, 3])
-    (snapshot,) = table.seal()
-    assert (snapshot.commit_user, snapshot.commit_identifier) == ("w", 1)
-    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda r: r["id"]) == [
-        {"id": 1, "name": "w0"},
-        {"id": 2, "name": "w1"},
-        {"id": 3, "name": "w1"},
-    ]
-    assert table.seal() == []
-
-
 def test_a_seal_of_many_partitions_writes_each_row_once(tmp_path) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
@@ -62,8 +47,7 @@ def test_a_seal_of_many_partitions_writes_each_row_once(tmp_path) -> None:
     )
     table = lake.table("db.t")
     rows = [{"p": n % 40, "id": n} for n in range(200)]
-    with table.writer() as writer:
-        writer.write(pa.Table.from_pylist(rows, pa.schema([("p", pa.int32()), ("id", pa.int32())])))
+    table.write(pa.Table.from_pylist(rows, pa.schema([("p", pa.int32()), ("id", pa.int32())])))
     assert sorted(table.scan().to_arrow().to_pylist(), key=lambda r: r["id"]) == rows
     assert len(table.logical.store.snapshots.chain_ids()) == 1
 
@@ -160,8 +144,7 @@ def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> 
 def test_a_process_that_ends_seals_what_it_has_decided(tmp_path: Path) -> None:
     table = make(tmp_path)
     for number in range(3):  # enough for the threads that read manifests
-        with table.writer() as writer:
-            writer.write(rows(1, 2, 3, name=f"n{number}"))
+        table.write(rows(1, 2, 3, name=f"n{number}"))
     job = [sys.executable, str(Path(__file__).parent / "ended_stream_job.py"), str(tmp_path / "warehouse")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(job, env=environment, capture_output=True, text=True, check=True)

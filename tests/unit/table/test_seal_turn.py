@@ -307,15 +307,13 @@ def test_late_rows_that_an_unsealed_epoch_of_a_stream_has_read_are_taken_back_al
     tmp_path: Path, monkeypatch, key: str
 ) -> None:
     table = make(tmp_path, key=key)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     job = Job(table)
     job.epoch(0, [20])
     append_late(table, monkeypatch)
     job.epoch(1, [21, 22, 23])  # reads the late rows
     job.epoch(2, [24])
-    with table.writer() as other:
-        other.write(rows(30))
+    table.write(rows(30))
     monkeypatch.setattr("lakelog.table.commit.take_over.find_late_rows", lambda _: None)
     seal(job.committer)
     take_over_now(table.logical)

@@ -136,8 +136,7 @@ def test_no_file_of_a_warehouse_and_no_line_of_a_log_has_the_value(
         reference = f"'{KEY}' = 'secret:file:{secret_file}'"
         lake.sql(f"create table t (id int, primary key (id)) using lakelog tblproperties ({LOCAL}, {reference})")
         table = lake.table("t")
-        with table.writer() as writer:
-            writer.write(pa.table({"id": pa.array([1, 2], pa.int32())}))
+        table.write(pa.table({"id": pa.array([1, 2], pa.int32())}))
         table.create_tag("now")
         table.compact()
         lake.backup("t", str(backup))

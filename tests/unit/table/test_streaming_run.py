@@ -114,8 +114,7 @@ def test_batch_writes_during_a_query_and_after_its_end(tmp_path) -> None:
     first, second = Query(table, "one", "r1"), Query(table, "two", "r2")
     first.epoch(0)
     for number in range(3):
-        with table.writer() as writer:
-            writer.write(rows(number))
+        table.write(rows(number))
         first.epoch(number + 1)
     second.epoch(0)
     table.end_writer("one")

@@ -96,8 +96,7 @@ class World:
         seal(self.committer)
 
     def batch(self) -> None:
-        with self.table.writer(options={"emit.mode": self.dice.choice(["auto", "log"])}) as writer:
-            writer.write(self.rows())
+        self.table.write(self.rows(), options={"emit.mode": self.dice.choice(["auto", "log"])})
 
     def foreign(self) -> None:
         if self.form != "arrow":  # what another producer writes
@@ -169,8 +168,7 @@ def test_every_position_of_a_tail_is_good(tmp_path, monkeypatch, start, options,
 
 def sealed(table: Table, *batches: pa.Table) -> None:
     for batch in batches:
-        with table.writer() as writer:
-            writer.write(batch)
+        table.write(batch)
 
 
 def test_a_long_epoch_is_emitted_in_parts_and_resumes_inside_it(tmp_path, monkeypatch) -> None:
@@ -423,5 +421,4 @@ def test_a_position_in_a_log_that_an_older_copy_replaced_is_refused_and_no_row_i
 
 
 def write_one(table: Table, number: int) -> None:
-    with table.writer() as writer:
-        writer.write(rows(number, number + 100))
+    table.write(rows(number, number + 100))

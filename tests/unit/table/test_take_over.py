@@ -31,6 +31,7 @@ from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows, silence
+from ordered_writes import dies_before_its_snapshot
 
 UNION = {"read.mode": "union"}
 
@@ -63,8 +64,7 @@ def by_take_over(table: Table) -> None:
 
 
 def by_write(table: Table) -> None:
-    with table.writer() as writer:
-        writer.write(rows(50, name="next"))
+    table.write(rows(50, name="next"))
 
 
 def by_optimizer(table: Table) -> None:
@@ -78,8 +78,7 @@ def test_rows_of_one_that_died_before_it_decided_are_taken_back(
     tmp_path: Path, mode: str, by: Callable[[Table], None]
 ) -> None:
     table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
+    table.write(rows(1, 2))
     die(tmp_path, table, "open")
     assert (1, "lost") in folded(table) and files(table, **UNION) == [(1, "a"), (2, "a")]
     (need,) = [need for need in table.health().needs if need.kind == "healing"]
@@ -306,21 +305,6 @@ def test_a_stream_that_resumes_after_its_take_over_ends_correctly(table: Table, 
     assert folded(table) == files(table) == files(table, **UNION) == want
 
 
-def test_rows_of_a_query_stopped_inside_a_batch_are_reported_by_health_and_retracted(table: Table) -> None:
-    first = Committer(table.logical, "query")
-    first.commit(0, [task_of(table, 0, 1, 2, name="q0").finish()])
-    table.seal()
-    task_of(table, 1, 2, 3, name="open").close()
-    assert table.health().findings == (), "it may be at work"
-    silence(table, "query")
-    found = table.health()
-    assert (found.score <= 20, [one.kind for one in found.findings]) == (True, ["dead-writer"])
-    assert "query" in next(need.reason for need in found.needs if need.kind == "healing")
-    by_write(table)
-    assert folded(table) == files(table) == files(table, **UNION) == [(1, "q0"), (2, "q0"), (50, "next")]
-    assert table.health().findings == ()
-
-
 def test_a_stream_without_a_key_that_comes_back_ends_right(tmp_path: Path) -> None:
     table = make(tmp_path, key="")
     Job(table).epoch(0, range(5))
@@ -338,7 +322,8 @@ def test_a_stream_without_a_key_that_comes_back_ends_right(tmp_path: Path) -> No
 def test_what_could_not_be_marked_is_not_forgotten(tmp_path: Path, monkeypatch) -> None:
     """Its epoch record goes when its control records are in the log, and its registration behind them."""
     table = make(tmp_path, key="")
-    name = die(tmp_path, table, "decided")
+    name = dies_before_its_snapshot(table, monkeypatch, 1, 7, 8, 9, name="kept")
+    silence(table, name)
 
     def away(*_: object) -> None:
         raise Unavailable("away")
@@ -352,16 +337,6 @@ def test_what_could_not_be_marked_is_not_forgotten(tmp_path: Path, monkeypatch) 
     told = [r for b in table.tail("earliest", stop="latest", options={"log.consistency": "transactional"})
             for r in b.to_pylist()]  # fmt: skip
     assert sorted(r["id"] for r in told) == [1, 7, 8, 9]
-    assert table.logical.registered.writers() == []
-
-
-def test_a_writer_that_ends_well_leaves_nothing(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
-        (name,) = table.logical.registered.writers()
-        found = table.logical.registered.find(name)
-        assert found is not None and found.is_batch and found.is_alive
     assert table.logical.registered.writers() == []
 
 
@@ -386,8 +361,7 @@ def test_a_reader_that_is_paused_while_it_starts_does_not_read_values_that_a_tak
 
 
 def write_one(table: Table, name: str) -> None:
-    with table.writer() as writer:
-        writer.write(rows(1, name=name))
+    table.write(rows(1, name=name))
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])

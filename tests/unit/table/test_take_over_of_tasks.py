@@ -31,32 +31,13 @@ def end(table: Table) -> None:
     seal_abandoned(table.logical)
 
 
-def test_a_later_task_does_not_bring_back_the_batch_whose_rows_were_taken_back(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    logical = table.logical
-
-    def task(lane: int) -> AttemptResult:
-        register_writer(logical, "job", BATCH)
-        return write_attempt(logical, "job", 0, lane, iter(rows(lane).to_batches())).result
-
-    first = task(0)
-    silence(table, "job")
-    end(table)
-    assert not logical.registered.is_registered("job")
-    second = task(1)
-    with pytest.raises(Fenced):
-        Committer(logical, "job", once=True).commit(0, [first, second])
-    assert files(table) == folded(table)
-
-
 def test_rows_before_a_later_registration_are_taken_back_also_after_a_lost_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task was suspended in its append while the batch was taken over; the next task registered the batch again."""
     table = make(tmp_path)
     logical = table.logical
-    with table.writer() as writer:
-        writer.write(rows(1, name="old"))
+    table.write(rows(1, name="old"))
 
     def append(lane: int) -> AttemptResult:
         return write_attempt(logical, "job", 0, lane, iter(rows(1, 2, name=f"of task {lane}").to_batches())).result
@@ -87,8 +68,7 @@ def test_rows_before_a_later_registration_are_taken_back_also_after_the_death_of
     """A task was suspended in its append while the batch was taken over; the next task registered the batch again."""
     table = make(tmp_path, key=key)
     logical = table.logical
-    with table.writer() as writer:
-        writer.write(rows(9, name="old"))
+    table.write(rows(9, name="old"))
     register_writer(logical, "job", BATCH)
     silence(table, "job")
     end(table)
@@ -197,8 +177,7 @@ def test_a_decided_batch_that_is_cut_off_longer_than_its_lease_keeps_its_rows_an
         silence(table, "job")
         end(table)
         if meanwhile != "nothing":
-            with table.writer() as writer:
-                writer.write(rows(1_000, name="other"))
+            table.write(rows(1_000, name="other"))
         raise Unavailable("the network came back too late")
 
     monkeypatch.setattr(batch_writer, "seal_in_turn", cut_off)

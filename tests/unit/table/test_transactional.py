@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,17 +13,14 @@ import pytest
 from lakelog.errors import InvalidOption, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
-from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.protocol.control_records import commit_record, commits_in
+from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import seal, seal_staged
-from lakelog.table.commit.take_over import seal_abandoned, take_over_now
+from lakelog.table.commit.seal import seal
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
-from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.read.snapshot_switch import latest_full
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import JSON, files, make, rows, silence, trim
@@ -52,16 +49,6 @@ def table(request: pytest.FixtureRequest, tmp_path) -> Table:
     return make(tmp_path, f", 'log-store.data-format' = '{request.param}'", key="")
 
 
-def test_rows_come_when_their_snapshot_is_there(table) -> None:
-    task, committer = attempt(table, "w", 0, 1, 2), Committer(table.logical, "w")
-    assert seen(table) == []
-    committer.commit(0, [task.finish()])
-    assert seen(table) == []
-    assert len(files(table)) == 2
-    seal(committer)
-    assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
-
-
 def test_the_property_of_the_table_is_enough(tmp_path) -> None:
     table = make(tmp_path, ", 'table-storage.log.consistency' = 'transactional'")
     with table.writer() as writer:
@@ -71,25 +58,6 @@ def test_the_property_of_the_table_is_enough(tmp_path) -> None:
     assert sum(b.num_rows for b in table.tail("earliest", stop="latest")) == 1
     with pytest.raises(InvalidOption, match=r"log\.consistency.*sometimes"):
         table.tail(options={"log.consistency": "sometimes"})
-
-
-def test_refused_attempts_and_corrections_never_come(table) -> None:
-    lost = attempt(table, "w", 0, 1, 2, 3)
-    counts = attempt(table, "w", 0, 1, 2, name="b")
-    committer = Committer(table.logical, "w")
-    committer.commit(0, [counts.finish()])
-    lost.close()
-    seal(committer)
-    assert sorted(seen(table)) == [("+I", 1, "b"), ("+I", 2, "b")]
-    eventual = [r for b in table.tail("earliest", stop="latest") for r in b.to_pylist()]
-    assert len(eventual) == 8
-
-
-def test_an_open_epoch_delays_no_other_writer(table) -> None:
-    attempt(table, "slow", 0, 1, 2, 3)
-    with table.writer() as writer:
-        writer.write(rows(4, 5))
-    assert sorted(seen(table)) == [("+I", 4, "a"), ("+I", 5, "a")]
 
 
 def test_the_order_of_epochs_is_that_of_their_decisions_wherever_the_log_is_cut(tmp_path) -> None:
@@ -121,22 +89,6 @@ def test_an_epoch_is_shown_whole_to_a_reader_that_begins_within_it(table) -> Non
     assert seen(table, "latest") == []
 
 
-def test_an_epoch_that_two_processes_marked_is_returned_once(table) -> None:
-    for number in range(3):
-        with table.writer() as writer:
-            writer.write(rows(number))
-    log = table.logical.log
-    assert log is not None
-    for bucket in (0, 1):
-        for commit in commits_in(reader_for(log).read(bucket, 0)):
-            again = commit_record(commit.writer, commit.epoch, commit.attempts, commit.first)
-            appender_for(log).append(bucket, again)
-    assert sorted(r[1] for r in seen(table)) == [0, 1, 2]
-    ends = reader_for(log).end_offsets()
-    later = {b: e - 1 for b, e in ends.items()}
-    assert seen(table, later) == []
-
-
 def test_long_epochs_are_read_back_in_parts(table) -> None:
     expected = []
     for epoch in range(3):
@@ -164,64 +116,6 @@ def test_long_epochs_are_read_back_in_parts(table) -> None:
     assert sorted(sum((list(shown) for _, shown in set(found)), [])) == expected
 
 
-@pytest.mark.parametrize("dies", ["before the control records", "before the records are forgotten"])
-def test_the_markers_of_a_writer_that_died_after_its_snapshot_are_appended_by_the_next(
-    table, monkeypatch, dies
-) -> None:
-    task, committer = attempt(table, "w", 0, 1, 2), Committer(table.logical, "w")
-    committer.commit(0, [task.finish()])
-
-    before = dies == "before the control records"
-
-    def kept(_: object, records: Iterable[EpochRecord]) -> None:
-        if list(records):
-            away()
-
-    if before:
-        monkeypatch.setattr(Committer, "append_commit", away)
-    else:
-        monkeypatch.setattr(type(table.logical.decided), "forget", kept)
-    seal(committer)
-    monkeypatch.undo()
-    assert len(seen(table)) == (0 if before else 2)
-    assert seal_staged(table.logical) == []
-    assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
-    assert [r.epoch for r in table.logical.decided.of("w")] == []
-
-
-@pytest.mark.parametrize("next_one", ["restart", "end_writer", "end_writer again", "batch"])
-def test_the_next_writer_appends_missing_markers(table, monkeypatch, next_one) -> None:
-    committer = Committer(table.logical, "w", ended=next_one == "end_writer again")
-    committer.commit(0, [attempt(table, "w", 0, 1, 2).finish()])
-    monkeypatch.setattr(Committer, "append_commit", away)
-    seal(committer)
-    if next_one == "batch":
-        with table.writer() as writer:
-            writer.write(rows(3))
-    monkeypatch.undo()
-    assert seen(table) == []
-    if next_one == "restart":
-        anew = Committer(table.logical, "w")
-        anew.commit(1, [attempt(table, "w", 1, 3).finish()])
-        seal(anew)
-    elif next_one == "batch":
-        table.seal()
-    else:
-        table.end_writer("w")
-    assert sorted(r[1] for r in seen(table)) == [1, 2, *([3] if next_one in ("restart", "batch") else [])]
-
-
-def test_a_late_epoch_record_has_no_effect(table) -> None:
-    committer = Committer(table.logical, "w")
-    committer.commit(0, [attempt(table, "w", 0, 1).finish()])
-    seal(committer)
-    zombie = attempt(table, "w", 0, 1, 2, name="late").finish()
-    table.logical.decided.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
-    table.seal()
-    assert [r.epoch for r in table.logical.decided.of("w")] == []
-    assert seen(table) == [("+I", 1, "a")]
-
-
 def test_the_switch_from_a_snapshot_is_exact(table) -> None:
     slow = attempt(table, "slow", 0, 10, 11)
     committer = Committer(table.logical, "w")
@@ -246,8 +140,7 @@ def test_rows_of_a_writer_that_appears_during_a_read_are_read_once(table, monkey
 
     def later(self: object) -> object:
         monkeypatch.undo()
-        with table.writer() as writer:
-            writer.write(rows(7))
+        table.write(rows(7))
         return registered(self)
 
     for options in ({}, TRANSACTIONAL):
@@ -269,10 +162,8 @@ def test_rows_that_are_in_the_log_only(tmp_path) -> None:
 
 def test_a_key_in_the_log_alone_and_later_in_both_stores_ends_as_the_newer(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer(options={"emit.mode": "log"}) as only:
-        only.write(rows(1, 2, name="log"))
-    with table.writer() as both:
-        both.write(rows(1, name="both"))
+    table.write(rows(1, 2, name="log"), options={"emit.mode": "log"})
+    table.write(rows(1, name="both"))
     assert {number: name for _, number, name in seen(table, "latest-full")} == {1: "both", 2: "log"}
 
 
@@ -315,8 +206,7 @@ def test_an_epoch_whose_rows_have_expired_is_an_error_that_says_what_to_do(table
 
 def test_expired_rows_of_a_new_epoch_are_also_missed_after_a_snapshot(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer(options={"emit.mode": "log"}) as only:
-        only.write(rows(*range(8), name="log"))
+    table.write(rows(*range(8), name="log"), options={"emit.mode": "log"})
     task, committer = attempt(table, "w", 0, *range(8, 16)), Committer(table.logical, "w")
     trim(table, 8)
     handle = table.logical.with_hints({**TRANSACTIONAL, "scan.expired-offsets": "latest-full"})
@@ -327,41 +217,12 @@ def test_expired_rows_of_a_new_epoch_are_also_missed_after_a_snapshot(tmp_path) 
         behind(LogScan(handle), position)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_a_decided_epoch_of_a_dead_writer_is_marked_after_its_lease_expired(table, monkeypatch, sealed) -> None:
-    committer = Committer(table.logical, "dead")
-    committer.commit(0, [attempt(table, "dead", 0, 1, 2).finish()])
-    if sealed:
-        monkeypatch.setattr(Committer, "append_commit", away)
-        seal(committer)
-        monkeypatch.undo()
-    assert seal_abandoned(table.logical) == [] and seen(table) == []
-    silence(table, "dead")
-    take_over_now(table.logical)
-    assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
-
-
-def test_another_write_seals_decided_epochs_of_dead_and_of_live_writers(table) -> None:
-    committer = Committer(table.logical, "dead")
-    committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
-    silence(table, "dead")
-    with table.writer() as writer:
-        writer.write(rows(2))
-    assert sorted(r[1] for r in seen(table)) == [1, 2]
-    late = Committer(table.logical, "late")
-    late.commit(0, [attempt(table, "late", 0, 3).finish()])
-    with table.writer() as writer:
-        writer.write(rows(4))
-    assert sorted(r[1] for r in seen(table)) == [1, 2, 3, 4]
-
-
 def test_a_failure_to_take_over_is_no_failure_of_a_write(table, monkeypatch) -> None:
     committer = Committer(table.logical, "dead")
     committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
     silence(table, "dead")
     monkeypatch.setattr(Committer, "take_back", away)
-    with table.writer() as writer:
-        writer.write(rows(2))
+    table.write(rows(2))
     assert sorted(r[1] for r in seen(table)) == [1, 2]
 
 

@@ -18,8 +18,7 @@ def lake(tmp_path):
 def made(lake, columns: str, options: str, *rows: dict[str, int]):
     lake.sql(f"create table d.t (id int, {columns}, primary key (id)) tblproperties ('bucket' = '1', {options})")
     for row in rows:
-        with lake.table("d.t").writer() as writer:
-            writer.write(pa.table({name: pa.array([value], pa.int32()) for name, value in row.items()}))
+        lake.table("d.t").write(pa.table({name: pa.array([value], pa.int32()) for name, value in row.items()}))
 
 
 def state(lake, snapshot_id: int) -> list[dict[str, int]]:

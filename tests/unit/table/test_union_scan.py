@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import re
 import tempfile
@@ -14,7 +13,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidRequest, OffsetExpired
 from lakelog.filestore.commit.request import CommitRequest
-from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
+from lakelog.logstore.protocol.header import DATA, encode_header
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.file_commit import level0_files_of
 from lakelog.table.commit.seal import seal
@@ -49,25 +48,13 @@ def union(table, **hints: str) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("mode", ["upsert", "all"])
 def test_rows_of_an_open_epoch_count_and_are_merged_by_key(tmp_path, mode) -> None:
     table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3))
+    table.write(rows(1, 2, 3))
     with table.writer() as writer:
         writer.write(rows(2, 3, 4, name="new", kinds=["-D", "+U", "+I"]))
         writer.flush()
         assert union(table) == [(1, "a"), (3, "new"), (4, "new")]
         assert files(table) == [(1, "a"), (2, "a"), (3, "a")]
     assert union(table) == files(table) == [(1, "a"), (3, "new"), (4, "new")]
-
-
-def test_rows_of_a_table_without_a_key_are_there_once(tmp_path) -> None:
-    table = make(tmp_path, key="")
-    with table.writer() as writer:
-        writer.write(rows(1, 1))
-        writer.commit()
-        writer.write(rows(1, 2))
-        writer.flush()
-        assert union(table) == [(1, "a")] * 3 + [(2, "a")]
-    assert union(table) == [(1, "a")] * 3 + [(2, "a")]
 
 
 @pytest.mark.parametrize("few", [0, 20_000])
@@ -93,8 +80,7 @@ def test_rows_that_were_taken_back_do_not_count_while_their_writer_lives_on(tmp_
     writer.write(rows(1))
     writer.abort()
     assert union(table) == []
-    with table.writer() as other:
-        other.write(rows(1, name="other"))
+    table.write(rows(1, name="other"))
     assert union(table) == [(1, "other")], "neither the row nor what took it back hides a newer one"
     writer.write(rows(2))
     writer.commit()
@@ -124,28 +110,13 @@ def test_a_decided_epoch_counts_once_sealed_or_not(tmp_path, key) -> None:
     assert union(table) == [(1, "a"), (2, "a")]
 
 
-def test_a_second_writer_does_not_hide_the_open_rows_of_the_first(tmp_path) -> None:
-    table = make(tmp_path)
-    first = table.writer()
-    first.write(rows(1, 3))
-    first.flush()
-    with table.writer() as second:
-        second.write(rows(2, 4))
-    assert union(table) == [(1, "a"), (2, "a"), (3, "a"), (4, "a")]
-    first.close()
-    assert union(table) == [(2, "a"), (4, "a")]
-
-
 def test_rows_that_are_only_in_the_log_count(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
-    with table.writer(options={"emit.mode": "log"}) as writer:
-        writer.write(rows(2, 3, name="log", kinds=["-D", "+I"]))
+    table.write(rows(1, 2))
+    table.write(rows(2, 3, name="log", kinds=["-D", "+I"]), options={"emit.mode": "log"})
     assert files(table) == [(1, "a"), (2, "a")]
     assert union(table) == [(1, "a"), (3, "log")]
-    with table.writer() as writer:
-        writer.write(rows(3, name="files"))
+    table.write(rows(3, name="files"))
     assert union(table) == [(1, "a"), (3, "files")], "the newer row of a key by the order of the log"
 
 
@@ -158,17 +129,9 @@ def test_rows_only_in_the_log_of_a_table_without_a_key(tmp_path) -> None:
         writer.flush()
         writer.abort()
         writer.write(rows(1, 2))
-    with table.writer(options={"emit.mode": "file,log"}) as writer:
-        writer.write(rows(8))
+    table.write(rows(8), options={"emit.mode": "file,log"})
     assert files(table) == [(8, "a")]
     assert union(table) == [(1, "a"), (1, "a"), (2, "a"), (8, "a")]
-
-
-def test_writes_that_pass_the_log_by_count(tmp_path) -> None:
-    table = make(tmp_path)
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(rows(1))
-    assert union(table) == [(1, "a")]
 
 
 def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_path) -> None:
@@ -179,10 +142,8 @@ def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_
     long_lived.write(rows(1))
     long_lived.commit()
     for number in range(3):
-        with table.writer() as writer:
-            writer.write(rows(10 + number))
-    with table.writer(options={"emit.mode": "file"}) as writer:
-        writer.write(rows(1, name="newer"))
+        table.write(rows(10 + number))
+    table.write(rows(1, name="newer"), options={"emit.mode": "file"})
     known = newest_state(stream.store)[1].writers
     assert len(known) <= 2, "closed writers are forgotten"
     assert union(table) == [(1, "newer"), (10, "a"), (11, "a"), (12, "a")]
@@ -232,8 +193,7 @@ def test_a_table_whose_reads_skip_new_files_shows_the_rows_of_its_log(tmp_path) 
 
 def test_expired_records_that_no_snapshot_knows_are_an_error_unless_allowed(tmp_path) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1))
+    table.write(rows(1))
     idle = table.writer()
     idle.write(rows(2, 3, 4))
     idle.flush()
@@ -257,19 +217,10 @@ def test_a_table_without_a_log_cannot_be_read_so(tmp_path) -> None:
 def test_the_past_and_branches_are_read_from_the_files(tmp_path) -> None:
     table = make(tmp_path, ", 'read.mode' = 'union'")
     for number in range(2):
-        with table.writer() as writer:
-            writer.write(rows(number))
+        table.write(rows(number))
     assert table.scan(snapshot_id=1).to_arrow().num_rows == 1
     table.create_branch("dev", snapshot_id=1)
     assert table.branch("dev").scan().to_arrow().num_rows == 1
-
-
-def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
-    table = make(tmp_path, ", 'emit.mode' = 'log'")
-    with table.writer() as writer:
-        writer.write(rows(1))
-    heads = itertools.chain.from_iterable(part["header"].to_pylist() for part in table.log_records())
-    assert {h.split(b"|")[4][:4].decode() for h in heads if h.split(b"|")[1] == b"d"} == {LOG_ONLY}
 
 
 @pytest.mark.parametrize("form", ["debezium-json"], indirect=True)  # what another producer writes
@@ -338,8 +289,7 @@ def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, mon
             pl.col("id").mod(3).cast(pl.Int32).alias("p"), "id", pl.lit(value).alias("v")
         )
 
-    with table.writer() as writer:
-        writer.write(some(0, 3000, "old"))
+    table.write(some(0, 3000, "old"))
     with table.writer() as writer:
         writer.write(some(2000, 3000, "new"))
         writer.flush()
@@ -417,8 +367,7 @@ def test_a_filter_skips_no_file_whose_rows_a_decided_epoch_is_folded_with(
     )
     table = lake.table("db.t")
     made = pa.schema([("id", pa.int32()), ("name", pa.string()), ("v", pa.int32())])
-    with table.writer() as writer:
-        writer.write(pa.Table.from_pylist([{"id": 1, "name": "a", "v": 7}], made))
+    table.write(pa.Table.from_pylist([{"id": 1, "name": "a", "v": 7}], made))
     register_writer(table.logical, "query")
     task = TaskWriter(table.logical, "query", 0, 0)
     task.write(pa.Table.from_pylist([{"id": 1, "name": None, "v": 2}], made).to_batches()[0])

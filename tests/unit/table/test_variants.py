@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog import Lake, Table, connect
+from lakelog import Lake, Table
 from lakelog.errors import InvalidOption, InvalidSchema, LakelogError, UnsupportedFeature
 from lakelog.lake.output.plain_rows import plain_rows
 from lakelog.lake.output.result import table_html
@@ -20,11 +19,6 @@ from lakelog.service.terminal.protocol.results import columns_of
 
 TEXTS = ['{"a": 1, "b": [1, 2.50, "x", null, 1e5]}', None, "null", '"text"', "12345678901234567890.123"]
 LOGS = [("embedded", "arrow"), ("embedded", "debezium-json"), ("files", "arrow"), ("files", "debezium-json")]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 def make(lake: Lake, columns: str = "id int, v variant", key: bool = True, **options: str) -> Table:
@@ -40,8 +34,7 @@ def rows_of(ids: Sequence[int], texts: Sequence[str | None]) -> pa.Table:
 
 def write(table: Table, *batches: pa.Table) -> None:
     for batch in batches:
-        with table.writer(missing="null") as writer:
-            writer.write(batch)
+        table.write(batch, missing="null")
 
 
 def texts_of(rows: pa.Table, column: str = "v") -> dict[int, Any]:

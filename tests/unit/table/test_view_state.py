@@ -30,7 +30,6 @@ MINUTE = 60_000
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     with connect(str(tmp_path)) as found:
-        found.sql("create database db")
         found.sql(
             "create table db.a (id int, g string, primary key (id)) with ('log-store.enabled' = 'true', "
             "'commit.interval' = '1 h');"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
 from lakelog.errors import InvalidRequest
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
@@ -19,13 +17,6 @@ from lakelog.table.read.file_scan import Scan
 Row = tuple[int, str]
 
 ROWS = pa.table({"a": pa.array([i % 50 for i in range(200)], pa.int32()), "b": [f"v{i % 50}" for i in range(200)]})
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    lake = connect(str(tmp_path / "warehouse"))
-    lake.sql("create database db")
-    return lake
 
 
 def _in_files(table: Table) -> dict[Row, set[int]]:
@@ -57,8 +48,7 @@ def test_equal_rows_are_in_one_partition_of_the_log_and_in_the_bucket_of_its_num
         "'log-store.data-format' = 'debezium-json')"
     )
     table = lake.table("db.t")
-    with table.writer() as writer:
-        writer.write(ROWS)
+    table.write(ROWS)
     table.seal()
     assert table.scan().to_arrow().num_rows == ROWS.num_rows
     places = _in_files(table)

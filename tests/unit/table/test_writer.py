@@ -13,6 +13,7 @@ from lakelog import connect
 from lakelog.errors import CommitConflict, CommitDecided, InvalidRequest, LakelogError, Unavailable
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
+from log_tables import rows
 
 
 def make(tmp_path, more: str = ""):
@@ -22,11 +23,6 @@ def make(tmp_path, more: str = ""):
         f"tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json'{more})"
     )
     return lake.table("db.t")
-
-
-def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table:
-    table = pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
-    return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
 
 
 def files(table) -> dict[int, str]:
@@ -134,38 +130,6 @@ def test_a_task_that_cannot_finish_takes_its_rows_back(tmp_path, monkeypatch) ->
     assert files(table) == fold(table) == {88: "a"}
 
 
-def test_a_missing_control_record_is_no_failure_of_the_write(tmp_path, monkeypatch) -> None:
-    table = make(tmp_path)
-
-    def away(*_: object) -> None:
-        raise Unavailable("broker away")
-
-    monkeypatch.setattr("lakelog.table.commit.committer.Committer.append_commit", away)
-    with table.writer() as writer:
-        writer.write(rows(1))
-    assert files(table) == {1: "a"} and table.latest_snapshot() is not None
-
-
-def test_a_lone_update_before_is_a_delete_in_both_stores(tmp_path) -> None:
-    table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(rows(1, 2))
-    with table.writer() as writer:
-        writer.write(rows(3, 2, 4, kinds=["+I", "-U", "+I"]))
-    assert files(table) == fold(table) == {1: "a", 3: "a", 4: "a"}
-
-
-def test_healing_of_a_log_only_write_restores_what_the_log_had(tmp_path) -> None:
-    table = make(tmp_path, ", 'emit.mode' = 'log'")
-    with table.writer() as writer:
-        writer.write(rows(1, name="good"))
-    with pytest.raises(ZeroDivisionError), table.writer() as writer:
-        writer.write(rows(1, name="refused"))
-        _ = 1 / 0
-    assert fold(table) == {1: "good"}
-    assert files(table) == {}
-
-
 def test_a_bucket_that_fails_leaves_no_files_of_the_others(tmp_path, monkeypatch) -> None:
     lake = connect(warehouse=str(tmp_path))
     lake.sql("create table db.t (id int, primary key (id)) using lakelog tblproperties ('bucket' = '4')")
@@ -240,15 +204,6 @@ def test_a_block_whose_write_failed_half_way_does_not_end_in_silence(tmp_path, l
         writer.write(rows(1))
         fails(lambda: writer.write(half_bad()), LakelogError)
     assert files(table) == {} and table.latest_snapshot() is None
-
-
-def test_a_refused_write_leaves_nothing(tmp_path) -> None:
-    table = make(tmp_path)
-    with table.writer() as writer:
-        fails(lambda: writer.write(pa.table({"id": [2], "name": [3.5]})), LakelogError)
-        writer.abort()
-    table.seal()
-    assert table.latest_snapshot() is None and table.logical.registered.writers() == []
 
 
 def test_after_an_abort_the_writer_goes_on(tmp_path) -> None:

@@ -28,8 +28,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("t", "broken"):
             lake.sql(f"create table db.{name} (id bigint, primary key (id)) tblproperties ('bucket' = '1')")
         for number in range(6):
-            with lake.table("db.t").writer(options={"write-only": "true"}) as writer:
-                writer.write(pa.table({"id": [number]}))
+            lake.table("db.t").write(pa.table({"id": [number]}), options={"write-only": "true"})
     for path in (place / "db.db" / "broken" / "schema").iterdir():
         path.write_bytes(b"{")
     return place

@@ -45,7 +45,6 @@ def test_the_oldest_of_too_many_are_ended_and_one_that_asks_is_answered(tmp_path
 
 def test_a_running_request_keeps_its_connection(tmp_path: Path) -> None:
     with connect(warehouse=str(tmp_path)) as lake:
-        lake.sql("create database d")
         lake.sql("create table d.log (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
     with running_dashboard(tmp_path) as dashboard, ExitStack() as cleanup:
         client = cleanup.enter_context(dashboard.client())

@@ -67,8 +67,7 @@ def test_a_tail_reads_in_a_process_that_ends_with_its_follower_or_at_a_bad_recor
         try:
             events = previews.tail("db.t")
             heard = [await anext(events)]
-            with table.writer() as writer:
-                writer.write(rows(1))
+            table.write(rows(1))
             heard.append(await anext(events))
             assert not [t for t in threading.enumerate() if t.name.startswith("lakelog-tail")]
             value = pa.array([b"no message"], pa.large_binary())

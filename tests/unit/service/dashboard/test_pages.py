@@ -28,7 +28,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDashboard]
     """Two tables: one with a log and rows, one empty."""
     warehouse = tmp_path_factory.mktemp("shop")
     with connect(warehouse=str(warehouse)) as lake:
-        lake.sql("create database shop")
         lake.sql(
             "create table shop.orders (id bigint, item string, primary key (id)) tblproperties "
             "('bucket' = '2', 'log-store.enabled' = 'true', 'log-store.allow-plaintext' = 'true', "
@@ -36,8 +35,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDashboard]
         )
         lake.sql("create table shop.nothing (id bigint)")
         for start in (0, 10):
-            with lake.table("shop.orders").writer() as writer:
-                writer.write(pa.table({"id": range(start, start + 10), "item": ["<script>alert(1)</script>"] * 10}))
+            lake.table("shop.orders").write(
+                pa.table({"id": range(start, start + 10), "item": ["<script>alert(1)</script>"] * 10})
+            )
         with running_dashboard(warehouse) as dashboard:
             until(lambda: answer(dashboard, "/api/v1/tables")["looked"] == 2)
             yield dashboard

@@ -44,14 +44,11 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of some kB that is 2 GB in memory, 5,000 columns, and a log."""
     place = tmp_path_factory.mktemp("previews")
     with connect(warehouse=str(place)) as lake:
-        lake.sql("create database d")
         lake.sql("create table d.bomb (id bigint, text string)")
-        with lake.table("d.bomb").writer() as writer:
-            writer.write(pa.table({"id": range(40), "text": [str(number) * 200 for number in range(40)]}))
+        lake.table("d.bomb").write(pa.table({"id": range(40), "text": [str(number) * 200 for number in range(40)]}))
         _make_bomb(next(place.glob("d.db/bomb/bucket-0/*.parquet")))
         lake.sql("create table d.avro (id bigint, text string) tblproperties ('file.format' = 'avro')")
-        with lake.table("d.avro").writer() as writer:
-            writer.write(pa.table({"id": range(40), "text": ["text"] * 40}))
+        lake.table("d.avro").write(pa.table({"id": range(40), "text": ["text"] * 40}))
         _make_avro_bomb(next(place.glob("d.db/avro/bucket-0/*.avro")))
         lake.sql(f"create table d.wide ({', '.join(f'column_{n} int' for n in range(WIDE))})")
         for name, form in (("log", "arrow"), ("json", "debezium-json")):
@@ -60,8 +57,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 f"tblproperties ({LOG}, 'log-store.data-format' = '{form}')"
             )
             for start in (0, 10):
-                with lake.table(f"d.{name}").writer() as writer:
-                    writer.write(pa.table({"id": range(start, start + 10), "name": [f"n{start}"] * 10}))
+                lake.table(f"d.{name}").write(pa.table({"id": range(start, start + 10), "name": [f"n{start}"] * 10}))
     return place
 
 
@@ -256,8 +252,7 @@ def test_records_of_a_log_are_found_by_place_time_and_text(warehouse: Path, tabl
 def test_the_next_page_of_records_goes_on_within_a_record(dashboard: RunningDashboard, warehouse: Path) -> None:
     with connect(warehouse=str(warehouse)) as lake:
         lake.sql(f"create table d.packed (id int, primary key (id)) tblproperties ({LOG})")
-        with lake.table("d.packed").writer() as writer:
-            writer.write(pa.table({"id": pa.array(range(250), pa.int32())}))
+        lake.table("d.packed").write(pa.table({"id": pa.array(range(250), pa.int32())}))
     seen, path = list[str](), "/tables/d.packed/log?bucket=0&start=offset&at=0"
     with dashboard.client(accept="text/html") as client:
         deadline = time.monotonic() + 120
