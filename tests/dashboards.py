@@ -32,7 +32,7 @@ class RunningDashboard:
 
     def client(self, **headers: str) -> httpx.Client:
         """A program of this machine's user."""
-        return httpx.Client(base_url=self.address, headers=headers, timeout=30, verify=NO_TLS, trust_env=False)
+        return httpx.Client(base_url=self.address, headers=headers, timeout=120, verify=NO_TLS, trust_env=False)
 
     def program(self) -> httpx.Client:
         """A program with the token."""
@@ -41,7 +41,7 @@ class RunningDashboard:
     def browser(self) -> httpx.Client:
         """A browser that nobody has logged in with."""
         return httpx.Client(
-            base_url=self.address, headers=BROWSER, timeout=30, verify=NO_TLS, trust_env=False, follow_redirects=False
+            base_url=self.address, headers=BROWSER, timeout=120, verify=NO_TLS, trust_env=False, follow_redirects=False
         )
 
     @contextmanager

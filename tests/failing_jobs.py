@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from changelogs import added_up
 from lakelog.lake.table import Table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.log.register import register_writer
@@ -48,11 +49,7 @@ class Job:
 
 def net(table: Table, start: str | Mapping[int, int] = "earliest") -> Net:
     """What a reader has in the end that takes back what it is told to."""
-    found: Counter[tuple[int, str]] = Counter()
-    for batch in table.tail(start, stop="latest"):
-        for kind, key, name in zip(*(batch[c].to_pylist() for c in ("_row_kind", "id", "name")), strict=True):
-            found[key, name] += 1 if kind[0] == "+" else -1
-    return {row: count for row, count in found.items() if count}
+    return dict(added_up(table.tail(start, stop="latest")))
 
 
 def files(table: Table) -> Net:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from changelogs import added_up
 from lakelog import connect
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
@@ -48,10 +48,7 @@ def files(table: Table, **options: str) -> Rows:
 
 def folded(table: Table, start: str = "earliest", **options: str) -> Rows:
     """The rows that a reader of the log has at its end."""
-    found: Counter[tuple[int, str]] = Counter()
-    for batch in table.tail(start, stop="latest", options=options):
-        for row in batch.to_pylist():
-            found[row["id"], row["p"]] += 1 if row["_row_kind"] in ("+I", "+U") else -1
+    found = added_up(table.tail(start, stop="latest", options=options))
     assert not any(count < 0 for count in found.values()), found
     return sorted(found.elements())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from changelogs import newest
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.logstore.base import LogLocation, Records
@@ -88,16 +89,10 @@ def append_foreign(log: LogLocation, bucket: int, foreign: list[PlainRecord]) ->
     database.execute("update batches set data = ? where bucket = ? and first = ?", (data, bucket, first))
 
 
-def folded(table: Table, start: str = "earliest") -> list[tuple[int, str]]:
+def folded(table: Table, start: str = "earliest", **options: str) -> list[tuple[int, str]]:
     """The rows that a plain consumer of the log ends with, which knows of no epochs, sorted."""
-    found: dict[int, str] = {}
-    for batch in table.tail(start, stop="latest"):
-        for kind, number, name in zip(*(batch[c].to_pylist() for c in ("_row_kind", "id", "name")), strict=True):
-            if kind in ("+I", "+U"):
-                found[number] = name
-            elif kind == "-D":
-                found.pop(number, None)
-    return sorted(found.items())
+    found = newest(table.tail(start, stop="latest", options=options))
+    return sorted((number, row["name"]) for number, row in found.items())
 
 
 def silence(table: Table, writer: str) -> None:

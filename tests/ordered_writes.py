@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import changelogs
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.logstore.protocol.healing_plan import Healing
@@ -57,14 +58,7 @@ def write(table: Table, *ids: int, name: str, kind: str = "+I") -> None:
 
 
 def transactional(table: Table, start: str = "earliest") -> Rows:
-    found: dict[int, str] = {}
-    for batch in table.tail(start, stop="latest", options={"log.consistency": "transactional"}):
-        for row in batch.to_pylist():
-            if row["_row_kind"] in ("+I", "+U"):
-                found[row["id"]] = row["name"]
-            elif row["_row_kind"] == "-D":
-                found.pop(row["id"], None)
-    return sorted(found.items())
+    return folded(table, start, **{"log.consistency": "transactional"})
 
 
 def check(table: Table, want: Rows) -> None:
@@ -85,11 +79,7 @@ def check(table: Table, want: Rows) -> None:
 
 def added_up(table: Table) -> Counter[tuple[int, str]]:
     """What a consumer of a log of changes has that adds up rows: row → how often."""
-    found: Counter[tuple[int, str]] = Counter()
-    for batch in table.tail("earliest", stop="latest"):
-        for row in batch.to_pylist():
-            found[row["id"], row["name"]] += 1 if row["_row_kind"][0] == "+" else -1
-    return Counter({row: count for row, count in found.items() if count})
+    return changelogs.added_up(table.tail("earliest", stop="latest"))
 
 
 CHANGED = [(1, "stream0"), (4, "updated"), (5, "inserted"), (6, "new")]

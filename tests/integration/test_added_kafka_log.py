@@ -40,10 +40,10 @@ def test_a_topic_begins_at_the_present_snapshot_and_stays_or_goes_as_the_option_
     whole = [(1, "a"), (2, "b"), (3, "b")] if key else [(1, "a"), (2, "a"), (2, "b"), (3, "b")]
     assert changes(table, "latest-full") == whole
     table.remove_log().write(rows(5))
-    assert kept is not None and kept.topic in client.list_topics(timeout=30).topics
+    assert kept is not None and kept.topic in client.list_topics(timeout=120).topics
     dropped = table.add_log({"log-store.address": kafka.bootstrap, "log-store.drop-with-table": "true"}).log
     table.write(rows(6))
     assert changes(table, "earliest") == [(6, "a")]
     assert changes(table, "latest-full") == sorted([*whole, (5, "a"), (6, "a")])
     table.remove_log()
-    assert dropped is not None and dropped.topic not in client.list_topics(timeout=30).topics
+    assert dropped is not None and dropped.topic not in client.list_topics(timeout=120).topics

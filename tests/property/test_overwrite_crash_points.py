@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from overwrite_jobs import by_rows, dropped, emptied, of_named
 
+from changelogs import newest
 from depth import Depth
 from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.catalog.base import Identifier
@@ -115,14 +116,7 @@ def content(table: DynamicTable) -> Rows:
 
 def folded(table: DynamicTable) -> Rows:
     """The rows that a reader of the log has at its end."""
-    found: Rows = set()
-    for batch in follow(LogScan(table), "earliest", "latest"):
-        for row in batch.to_pylist():
-            key = (row["p"], row["id"])
-            found = {old for old in found if old[:2] != key}
-            if row["_row_kind"] in ("+I", "+U"):
-                found.add((*key, row["v"]))
-    return found
+    return {tuple(row.values()) for row in newest(follow(LogScan(table), "earliest", "latest"), "p", "id").values()}  # type: ignore[misc]
 
 
 def twin(table: DynamicTable) -> DynamicTable:

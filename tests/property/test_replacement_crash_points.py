@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from overwrite_jobs import by_rows, dropped, emptied, of_named
 
+from changelogs import added_up
 from depth import Depth
 from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.errors import CommitConflict, LakelogError
@@ -117,10 +118,7 @@ def content(table: DynamicTable, **options: str) -> Rows:
 
 def folded(table: DynamicTable, start: str = "earliest", **options: str) -> Rows:
     """The rows that a reader of the log has at its end; none of them less than not at all."""
-    found: Counter[tuple[str, int]] = Counter()
-    for batch in follow(LogScan(table.with_hints(options)), start, "latest"):
-        for row in batch.to_pylist():
-            found[row["p"], row["id"]] += 1 if row["_row_kind"] in ("+I", "+U") else -1
+    found = added_up(follow(LogScan(table.with_hints(options)), start, "latest"))
     assert not any(count < 0 for count in found.values()), found
     return sorted(found.elements())
 

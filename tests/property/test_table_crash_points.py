@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from changelogs import newest
 from depth import Depth
 from faults import DEATHS, Died, FaultPlan, FaultyFileIO
 from lakelog.lake.lake import CatalogTables
@@ -97,16 +98,10 @@ def run(table: DynamicTable, first: int = 0, rescales: bool = False) -> Iterator
 
 
 def fold(table: DynamicTable) -> dict[int, str]:
-    state: dict[int, str] = {}
     scan = LogScan(table)
-    ends = scan.reader.end_offsets()
-    for partition, start in scan.reader.first_offsets().items():
-        for batch in scan.read(partition, start, ends[partition]):
-            for change in batch.to_pylist():
-                state.pop(change["id"], None)
-                if change["_row_kind"][0] == "+":
-                    state[change["id"]] = change["name"]
-    return state
+    ends, firsts = scan.reader.end_offsets(), scan.reader.first_offsets()
+    found = newest(batch for place, start in firsts.items() for batch in scan.read(place, start, ends[place]))
+    return {number: row["name"] for number, row in found.items()}
 
 
 def files(table: DynamicTable) -> dict[int, str]:

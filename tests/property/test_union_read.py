@@ -8,7 +8,6 @@ several writers at once the protocol promises no order. Replay one schedule with
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
+from changelogs import added_up, newest
 from depth import Depth
 from lakelog.errors import Unavailable
 from lakelog.logstore.protocol.header import DATA
@@ -146,14 +146,10 @@ class World:
             assert self.tailed() == self.want(), f"latest-full after {step}"
 
     def tailed(self) -> Rows:
-        state, net = dict[int, str](), Counter[tuple[int, str]]()
-        for part in self.table.tail("latest-full", stop="latest"):
-            for row in part.to_pylist():
-                adds = row["_row_kind"] in ("+I", "+U")
-                net[row["id"], row["name"]] += 1 if adds else -1
-                state.pop(row["id"], None)
-                state |= {row["id"]: row["name"]} if adds else {}
-        return sorted(state.items()) if self.keyed else sorted(net.elements())
+        tail = list(self.table.tail("latest-full", stop="latest"))
+        if self.keyed:
+            return sorted((number, row["name"]) for number, row in newest(tail).items())
+        return sorted(added_up(tail).elements())
 
 
 def batch(rows: Rows) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
+from changelogs import newest
 from depth import Depth
 from lakelog.errors import CommitUnknown, LakelogError, Unavailable
 from lakelog.io.storage.local import LocalFileIO
@@ -54,13 +55,8 @@ def answer(lake: Lake, name: str = "db.v") -> list[tuple[Any, ...]]:
 
 
 def folded(lake: Lake) -> list[tuple[Any, ...]]:
-    rows: dict[str, tuple[Any, ...]] = {}
-    for batch in lake.table("db.v").tail("earliest", stop="latest"):
-        for row in batch.to_pylist():
-            rows.pop(row["_key"], None)
-            if row["_row_kind"] in ("+I", "+U"):
-                rows[row["_key"]] = (row["g"], row["n"], row["s"])
-    return sorted(rows.values())
+    found = newest(lake.table("db.v").tail("earliest", stop="latest"), "_key")
+    return sorted((row["g"], row["n"], row["s"]) for row in found.values())
 
 
 @contextlib.contextmanager

@@ -314,6 +314,6 @@ def test_a_streaming_aggregate_is_shown(lake: Lake) -> None:
     shown: queue.Queue[pa.Table] = queue.Queue()
     query = show_stream(frame, 10, shown.put)
     try:
-        assert sorted(map(tuple, (row.values() for row in shown.get(timeout=60).to_pylist()))) == [("a", 2), ("b", 1)]
+        assert sorted(map(tuple, (row.values() for row in shown.get(timeout=120).to_pylist()))) == [("a", 2), ("b", 1)]
     finally:
         query.stop()

@@ -112,7 +112,7 @@ def test_a_stream_stops_at_text_that_is_not_utf8(db, tmp_path) -> None:
     rows = db.spark.readStream.format("rate").load().selectExpr("value as id", "cast(X'ff' as string) as name")
     query = rows.writeStream.format("lakelog").option("checkpointLocation", str(tmp_path / "c")).start("db.s")
     with pytest.raises(PySparkException, match="not UTF-8"):
-        query.awaitTermination(60)
+        query.awaitTermination(120)
     assert db.table("db.s").scan().to_arrow().num_rows == 0
 
 

@@ -68,5 +68,5 @@ def test_changes_of_a_keyed_table_need_their_kinds(lake, spark, tmp_path) -> Non
     frame = spark.readStream.format("lakelog").load("db.t")
     query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
     with pytest.raises(Exception, match="need a column '_row_kind': use lake.read_stream") as refusal:
-        query.awaitTermination(60)
+        query.awaitTermination(120)
     assert InvalidRequest.__name__ in str(refusal.value)

@@ -100,7 +100,7 @@ def test_the_dashboard_answers_the_probes_of_its_pod_and_no_other_name(tmp_path:
     headers = {header["name"]: header["value"] for header in probe["httpHeaders"]}
     with served(tmp_path) as address:
         trusted = ssl.create_default_context(cafile=str(tmp_path / "tls.crt"))
-        with httpx.Client(base_url=address, verify=trusted, trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=address, verify=trusted, trust_env=False, timeout=120) as client:
             assert client.get(probe["path"], headers=headers).status_code == 200
             assert client.get(probe["path"], headers={"Host": "10.77.0.10:8443"}).status_code >= 400
             assert client.get("/", headers=headers).status_code in (303, 401)

@@ -149,7 +149,7 @@ def test_a_service_that_is_terminated_ends_with_0(tmp_path: Path, name: str) -> 
             else:
                 assert getattr(service, sign).readline()
             service.send_signal(signal.SIGTERM)
-            assert service.wait(60) == 0, service.stderr.read()
+            assert service.wait(120) == 0, service.stderr.read()
         finally:
             service.kill()
 

@@ -85,7 +85,7 @@ def test_a_table_is_created_once_without_if_not_exists(lake: Lake) -> None:
         (ARROW, {"primary_key": "ID2"}, InvalidSchema, "ID2"),
         (ARROW, {"options": {"buckett": 1}}, InvalidOption, "unknown option 'buckett' = '1', did you mean 'bucket'"),
         (ARROW, {"options": {"bucket": "four"}}, InvalidOption, "'bucket' = 'four'"),
-        (ARROW, {"options": {"log-store.enable": "ture"}}, InvalidOption, "'log-store.enabled' = 'ture'"),
+        (ARROW, {"options": {"log-store.enable": "yess"}}, InvalidOption, "'log-store.enabled' = 'yess'"),
         (ARROW, {"options": {"emit.mode": "both"}}, InvalidOption, "auto, file, log, file,log"),
     ],
 )

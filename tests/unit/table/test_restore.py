@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import changelogs
 from lakelog import connect
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.filestore.commit.commit import TableCommit
@@ -56,17 +57,12 @@ def rows(table: Table, **scan: Any) -> Counter[tuple[object, ...]]:
 
 def folded(table: Table) -> Counter[tuple[object, ...]]:
     """The log read from its beginning; a key has its newest row."""
-    found: Counter[tuple[object, ...]] = Counter()
-    by_key: dict[object, tuple[object, ...]] = {}
-    for batch in table.tail("earliest", stop="latest"):
-        for row in batch.to_pylist():
-            kind = row.pop("_row_kind")
-            found[tuple(row.values())] += 1 if kind[0] == "+" else -1
-            if kind[0] == "+":
-                by_key[row["id"]] = tuple(row.values())
-            elif kind == "-D":
-                by_key.pop(row["id"], None)
-    return Counter(by_key.values()) if table.primary_keys else +found
+    tail = table.tail("earliest", stop="latest")
+    return (
+        Counter(tuple(row.values()) for row in changelogs.newest(tail).values())
+        if table.primary_keys
+        else +changelogs.added_up(tail)
+    )
 
 
 def newest(table: Table) -> int:

@@ -191,7 +191,7 @@ def test_a_request_from_another_site_is_refused(local: RunningDashboard, site: s
 def test_no_path_leads_out(local: RunningDashboard, path: str) -> None:
     host, port = local.address.removeprefix("http://").split(":")
     with socket.create_connection(
-        (host, int(port)), timeout=10
+        (host, int(port)), timeout=120
     ) as raw:  # a client of its own, which normalises nothing
         raw.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: raw.recv(65_536), b""))
@@ -218,7 +218,7 @@ def test_slow_bodies_delay_no_other_request(local: RunningDashboard) -> None:
     head = f"POST /logout HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100\r\n\r\nx"
     with ExitStack() as cleanup:
         for _ in range(300):  # more than are answered at a time
-            slow = cleanup.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            slow = cleanup.enter_context(socket.create_connection((host, int(port)), timeout=120))
             slow.sendall(head.encode())
         with local.client() as client:
             assert client.get("/api/v1/tables", timeout=120).status_code == 200
@@ -245,7 +245,7 @@ def test_a_head_that_does_not_end_is_hung_up_on(local: RunningDashboard, monkeyp
     host, port = local.address.removeprefix("http://").split(":")
     whole = f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
     for before in (b"", whole):
-        with socket.create_connection((host, int(port)), timeout=60) as slow:
+        with socket.create_connection((host, int(port)), timeout=120) as slow:
             slow.sendall(before)
             if before:
                 assert slow.recv(65_536).startswith(b"HTTP/1.1 200 ")
@@ -324,7 +324,7 @@ def test_the_connection_of_an_unfinished_body_is_closed_after_the_answer(
     monkeypatch.setattr(timeouts, "HEAD_S", 0.2)
     host, port = local.address.removeprefix("http://").split(":")
     head = f"POST /nowhere HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: http://other\r\nContent-Length: 100\r\n\r\n"
-    with socket.create_connection((host, int(port)), timeout=60) as slow:
+    with socket.create_connection((host, int(port)), timeout=120) as slow:
         slow.sendall(head.encode())
         assert slow.recv(1000).startswith(b"HTTP/1.1 403")
         slow.sendall(b"x")  # one byte ended the wait for the next request

@@ -25,7 +25,7 @@ def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def idle_connections(dashboard: RunningDashboard, count: int, cleanup: ExitStack) -> list[socket.socket]:
     place = ("127.0.0.1", dashboard.server.port)
-    return [cleanup.enter_context(socket.create_connection(place, timeout=60)) for _ in range(count)]
+    return [cleanup.enter_context(socket.create_connection(place, timeout=120)) for _ in range(count)]
 
 
 def wait_for_end(connection: socket.socket) -> None:
@@ -72,5 +72,5 @@ def test_handshakes_that_do_not_end_count_too(tmp_path: Path) -> None:
         for one in idle[: 20 - MOST]:
             wait_for_end(one)
         address = f"https://localhost:{dashboard.server.port}"
-        with httpx.Client(base_url=address, verify=trusted, trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=address, verify=trusted, trust_env=False, timeout=120) as client:
             assert client.get("/healthz").status_code == 200
