@@ -47,7 +47,7 @@ def make_sick_tables(warehouse: Path, tables: int = 200) -> None:
         for number in range(tables - len(SICK)):
             _make(lake, f"shop.table_{number:03}", _LOG if number % 20 == 0 else "'bucket' = '1'")
         with pytest.MonkeyPatch.context() as patch, lake.table("shop.orders").writer() as writer:
-            patch.setattr("lakelog.table.write.table_writer.seal_in_turn", lambda *_, **__: None)
+            patch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
             writer.write(_rows(5))
             writer.commit()
             trim(lake.table("shop.orders"))

@@ -39,7 +39,7 @@ SHARED_MODULES = {
 }
 """Packages whose modules have several parts → the type of these."""
 PARTICIPLES = {"found", "given", "held", "made", "wanted", "own", "whole"}
-MOST_PARTICIPLES = 979
+MOST_PARTICIPLES = 254
 """Number of variables with such a name. It may only fall: a variable is named by its noun (`snapshot`)."""
 SMALL_ROOMS = {
     "io/locks": "a lock per file: parts",
@@ -48,7 +48,6 @@ SMALL_ROOMS = {
     "service/servers": "the only place of the demo's server and its jars, by import contract",
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
     "sql/ddl": "shared by statements and procedures, which are strangers",
-    "sql/local": "SQL without Spark, a stranger of the statements",
 }
 """Folders with fewer than three files, each with the reason."""
 LARGE_ROOMS = {

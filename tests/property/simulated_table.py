@@ -32,7 +32,7 @@ from lakelog.table.create import create_table
 from lakelog.table.model import dynamic_table
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read import file_scan as scan
-from lakelog.table.staging import task_writer
+from lakelog.table.staging import staged_rows
 from register_history import History
 
 LEASE_S = 10
@@ -234,7 +234,7 @@ class World:
                 (create, "LOG_SYSTEMS", self.logs),
                 (new_log, "LOG_SYSTEMS", self.logs),
                 (log_switch, "LOG_SYSTEMS", self.logs),
-                (task_writer, "ThreadPoolExecutor", Serial),
+                (staged_rows, "ThreadPoolExecutor", Serial),
                 (scan, "ThreadPoolExecutor", Serial),
                 *self.runs.seams(),
                 *parsed_once(),

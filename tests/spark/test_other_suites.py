@@ -56,7 +56,7 @@ def test_every_case_has_the_rows_that_its_suite_expects(
 ) -> None:
     monkeypatch.setattr("lakelog.spark.engine.engine.write_frame", _write_here)
     if log == "with a log":
-        monkeypatch.setattr("lakelog.lake.catalog_tables.create_table", _with_log(create.create_table))
+        monkeypatch.setattr("lakelog.sql.runtime.tables.create_table", _with_log(create.create_table))
     found = {}
     every = 1 if depth.name == "night" else 5  # all of them take ten minutes
     for number, case in enumerate([case for case in CASES if case.suite == suite][::every]):

@@ -83,7 +83,7 @@ alter table db.x drop partition (a = 1)
 delete from other.p where day = date'2024-01-31' and hour > 5;
 delete from other.p /*+ OPTIONS('emit.mode'='file') */;
 delete from spark_t where hour = 1
---> delete from other.p day = date'2024-01-31' and hour > 5
+--> delete from other.p day = 2024-01-31 and hour > 5
 --> delete from other.p None emit.mode=file
 --> spark:
 -->   delete from spark_t where hour = 1

@@ -51,7 +51,7 @@ delete from other.p where day = date '2024-01-31'
 -->   v4 = db.u [uid, id, amount, order, name] read.mode=file scan.data-files=f1,f2
 -->   v5 = db.t [id]
 --> delete from db.t None emit.mode=file
---> delete from other.p day = date '2024-01-31'
+--> delete from other.p day = 2024-01-31
 
 --# a merge
 merge into db.t using (select uid as id, name from db.u) as s on t.id = s.id

@@ -18,6 +18,8 @@ import pytest
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.filestore.skipping.predicate_text import predicate_text
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.lookup import LOOKUP_ASYNC
 from lakelog.options.option import Declared, Option
@@ -134,8 +136,9 @@ class ScribeOfTables:
         flags = " if exists" * if_exists + _options(options)
         self.events.append(f"drop partitions of {identifier} {partitions}{flags}")
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
-        self.events.append(f"delete from {identifier} {condition}{_options(options)}")
+    def delete(self, identifier: Identifier, condition: Predicate | None, options: Mapping[str, str]) -> RowCounts:
+        where = None if condition is None else predicate_text(condition)
+        self.events.append(f"delete from {identifier} {where}{_options(options)}")
         return row_counts()
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:

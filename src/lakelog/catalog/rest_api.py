@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -25,6 +23,7 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import pause
+from lakelog.io.machine import PerProcess
 from lakelog.io.secrets import secret_value
 from lakelog.options.catalog import CATALOG_TOKEN, CATALOG_URI
 from lakelog.options.secrets import is_reference
@@ -48,8 +47,7 @@ _TOKEN: Final = re.compile(r"[\x21-\x7e]*")
 _ANSWERED: Final = (400, 404, 409)
 """Status codes that the caller turns into errors, because it knows the request."""
 
-_POOLS: dict[int, urllib3.PoolManager] = {}
-_LOCK: Final = threading.Lock()
+_POOLS: Final[PerProcess[str, urllib3.PoolManager]] = PerProcess()
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,7 @@ class RestApi:
             token = secret_value(CATALOG_TOKEN.key, self.token)
             _check_token(token)
             headers["Authorization"] = f"Bearer {token}"
-        answer = _pool().request(
+        answer = _POOLS.get("", lambda: urllib3.PoolManager(maxsize=8, timeout=_TIMEOUT)).request(
             method,
             f"{address}?{urlencode(query)}" if query else address,
             body=None if body is None else orjson.dumps(body),
@@ -253,12 +251,6 @@ def _check_token(token: str) -> None:
         raise InvalidOption(
             f"option '{CATALOG_TOKEN.key}' contains blanks or characters that are not allowed in a token"
         )
-
-
-def _pool() -> urllib3.PoolManager:
-    """The connection pool of this process; a forked process creates its own."""
-    with _LOCK:
-        return _POOLS.setdefault(os.getpid(), urllib3.PoolManager(maxsize=8, timeout=_TIMEOUT))
 
 
 def _texts(values: Any) -> dict[str, str]:

@@ -146,10 +146,10 @@ def _array(schema: Mapping[str, Any], pairs: bool) -> tuple[pa.DataType, Convert
     """A list; with ``pairs`` a list of key-value records, which represents a map without text keys."""
     kind, convert, nullable = _arrow(schema["items"])
     if pairs:
-        made = pa.map_(kind.field(0).type, kind.field(1))
-        return made, lambda v: [tuple((convert(x) if convert else x).values()) for x in v], False
-    made = pa.list_(pa.field("element", kind, nullable))
-    return made, lambda v: [convert(x) for x in v] if convert else v, False
+        kind_of_map = pa.map_(kind.field(0).type, kind.field(1))
+        return kind_of_map, lambda v: [tuple((convert(x) if convert else x).values()) for x in v], False
+    kind_of_map = pa.list_(pa.field("element", kind, nullable))
+    return kind_of_map, lambda v: [convert(x) for x in v] if convert else v, False
 
 
 def _record(schema: Mapping[str, Any]) -> tuple[pa.DataType, Convert, bool]:

@@ -39,7 +39,7 @@ def read_columns(data: bytes, paths: Sequence[str], chunk_bytes: int = CHUNK_BYT
     except (ValueError, KeyError, TypeError) as why:
         raise Corrupt(f"invalid Avro file: {why!r}") from None
     header = {SCHEMA_KEY: json.dumps(schema).encode()}
-    fast = _is_plain_record(schema)
+    fast = isinstance(schema, dict) and schema.get("type") == "record" and _is_plain(schema)
     for count, plain in _joined(container, chunk_bytes):
         part = replace(container, header=header, blocks=((count, plain),)).to_bytes("null")
         batches = _by_polars(part, paths, count) if fast else None
@@ -58,10 +58,6 @@ def _joined(container: Container, chunk_bytes: int) -> Iterator[tuple[int, bytes
             records, paths, size = 0, [], 0
     if records:
         yield records, b"".join(paths)
-
-
-def _is_plain_record(schema: Any) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "record" and _is_plain(schema)
 
 
 def _is_plain(schema: Any) -> bool:

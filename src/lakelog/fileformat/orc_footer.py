@@ -188,9 +188,9 @@ def message(data: bytes | int) -> Message:
                 value, at = 0, at + (8 if head & 7 == 1 else 4)
             else:
                 raise Corrupt(f"a message of it has a value of type {head & 7}")
-            held = out.setdefault(head >> 3, [])
-            held.append(value)
-            if len(held) > _MOST_ITEMS:
+            values = out.setdefault(head >> 3, [])
+            values.append(value)
+            if len(values) > _MOST_ITEMS:
                 raise Corrupt(f"a message of it has more than {_MOST_ITEMS} values of the field {head >> 3}")
     except IndexError:
         raise Corrupt("a message of it is cut") from None

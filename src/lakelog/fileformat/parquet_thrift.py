@@ -86,12 +86,12 @@ def pages_of(source: pa.NativeFile, start: int, stop: int, values: int) -> Itera
         kind = next((kind for kind in _ENCODING if kind in header), None)
         try:
             about = {} if kind is None else header[kind]
-            found = header[_PACKED], header[_UNPACKED], about.get(1, 0), about.get(_ENCODING.get(kind or 0), 0)
-            if min(found) < 0:
-                raise Corrupt(f"a page at {start} has a negative size: {found}")
+            counts = header[_PACKED], header[_UNPACKED], about.get(1, 0), about.get(_ENCODING.get(kind or 0), 0)
+            if min(counts) < 0:
+                raise Corrupt(f"a page at {start} has a negative size: {counts}")
         except (KeyError, TypeError, AttributeError) as why:
             raise Corrupt(f"the header of a page at {start} lacks {why}") from None
-        page = Page(*found, is_dictionary=kind == _DICTIONARY_HEADER)
+        page = Page(*counts, is_dictionary=kind == _DICTIONARY_HEADER)
         seen += 0 if page.is_dictionary else page.values
         start += size + page.packed
         yield page
@@ -139,10 +139,10 @@ def _leaves(
 
 def _row_group(group: dict[int, Any], leaves: tuple[Leaf, ...]) -> RowGroup:
     pairs = zip(leaves, group[1], strict=True)
-    made = RowGroup(group[3], tuple(_chunk(leaf, chunk[3]) for leaf, chunk in pairs))
-    if made.rows < 0:
-        raise ValueError(f"a row group has {made.rows} rows")
-    return made
+    row_group = RowGroup(group[3], tuple(_chunk(leaf, chunk[3]) for leaf, chunk in pairs))
+    if row_group.rows < 0:
+        raise ValueError(f"a row group has {row_group.rows} rows")
+    return row_group
 
 
 def _chunk(leaf: Leaf, about: dict[int, Any]) -> Chunk:
@@ -150,7 +150,7 @@ def _chunk(leaf: Leaf, about: dict[int, Any]) -> Chunk:
     if 0 < dictionary < start:
         start = dictionary
     bounds = about.get(12, {})
-    made = Chunk(
+    chunk = Chunk(
         leaf,
         start,
         about[7],
@@ -159,14 +159,14 @@ def _chunk(leaf: Leaf, about: dict[int, Any]) -> Chunk:
         tuple(about[2]),
         (bounds.get(6, bounds.get(2)), bounds.get(5, bounds.get(1))),
     )
-    if min(made.start, made.packed, made.unpacked, made.values, leaf.length) < 0:
+    if min(chunk.start, chunk.packed, chunk.unpacked, chunk.values, leaf.length) < 0:
         raise ValueError(f"column '{leaf.path}' has a negative size or place")
     sizes = about.get(16, {})
     # Arrow ends the process for those that do not fit
     levels = ((sizes.get(2), leaf.repetition), (sizes.get(3), leaf.definition))
     if any(counts and len(counts) != level + 1 for counts, level in levels) or (1 in sizes and leaf.kind != BYTE_ARRAY):
         raise ValueError(f"the sizes of column '{leaf.path}' are not those of its type")
-    return made
+    return chunk
 
 
 def _header(source: pa.NativeFile, start: int) -> tuple[dict[int, Any], int]:

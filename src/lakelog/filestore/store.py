@@ -295,9 +295,9 @@ class FileStore:
                 by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = self.vector_files(latest)
         return {
-            bucket_key: [entry.file for entry in held]
-            for bucket_key, held in sorted(by_bucket.items())
-            if pick_compaction(held, self.schema, full, vectors.get(bucket_key, ())) is not None
+            bucket_key: [entry.file for entry in entries]
+            for bucket_key, entries in sorted(by_bucket.items())
+            if pick_compaction(entries, self.schema, full, vectors.get(bucket_key, ())) is not None
         }
 
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
@@ -315,22 +315,22 @@ class FileStore:
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
 
-    def merged_files(self, made: BucketFiles) -> BucketFiles:
+    def merged_files(self, files: BucketFiles) -> BucketFiles:
         """New level-0 files of an empty bucket, merged above level 0: reads of some tables skip that level.
 
         No snapshot references either of them yet. The changelog is left out.
         """
-        entries = [ManifestEntry(ADD, made.partition, made.bucket, made.total_buckets, f) for f in made.new_files]
+        entries = [ManifestEntry(ADD, files.partition, files.bucket, files.total_buckets, f) for f in files.new_files]
         task = pick_compaction(entries, self.schema, full=True) if self.schema.is_keyed else None
         if task is None:
-            return replace(made, changelog_files=())
+            return replace(files, changelog_files=())
         merged = Compactor(self.files).run_compaction(task).files
         names = {file.file_name for file in merged.new_files}
-        for file in (*made.new_files, *made.changelog_files, *merged.changelog_files):
+        for file in (*files.new_files, *files.changelog_files, *merged.changelog_files):
             if file.file_name not in names:
-                for path in self.paths.with_extra_files(made.partition, made.bucket, file):
+                for path in self.paths.with_extra_files(files.partition, files.bucket, file):
                     self.io.delete(path)
-        return BucketFiles(made.partition, made.bucket, made.total_buckets, new_files=merged.new_files)
+        return BucketFiles(files.partition, files.bucket, files.total_buckets, new_files=merged.new_files)
 
     def vector_files(self, snapshot: Snapshot | None) -> dict[BucketKey, list[IndexManifestEntry]]:
         """The index files with deletion vectors, per bucket with any."""

@@ -39,8 +39,8 @@ SPARK_SCHEMES: Final = ("file", "hdfs", "viewfs")
 
 def scheme_of(path: str) -> str:
     """The scheme of a URI in lower case; ``file`` for a path without one."""
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)
-    return found[1].lower() if found else "file"
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)
+    return match[1].lower() if match else "file"
 
 
 def file_io_for(warehouse: str, options: Mapping[str, str] | None = None) -> FileIO:
@@ -49,14 +49,14 @@ def file_io_for(warehouse: str, options: Mapping[str, str] | None = None) -> Fil
     ``options`` are storage options in any spelling. Raises UnsupportedFeature for an unknown scheme, which lists the
     supported ones, InvalidOption, and NotInstalled with the pip command.
     """
-    given = STORAGE_OPTIONS.canonical(options or {}, "lake")
+    canonical = STORAGE_OPTIONS.canonical(options or {}, "lake")
     scheme = scheme_of(warehouse)
     if scheme not in STORAGES:
         raise UnsupportedFeature(
             f"warehouse '{warehouse}' has scheme '{scheme}': give a local path, or a URI of: {', '.join(STORAGES)}"
         )
-    storage = STORAGES.create(scheme, given)
+    storage = STORAGES.create(scheme, canonical)
     if LOG.isEnabledFor(logging.DEBUG):
         storage = LoggedFileIO(storage)
-    lock = lock_of(given)
+    lock = lock_of(canonical)
     return storage if lock is None else LockedFileIO(storage, lock)

@@ -177,12 +177,12 @@ class LeaseKeeper:
             with self._lock:
                 for key in [key for key, kept in self._leases.items() if kept.is_unused()]:
                     del self._leases[key]
-                own = [kept for (process, _), kept in self._leases.items() if process == os.getpid()]
-            for kept in own:
+                leases = [kept for (process, _), kept in self._leases.items() if process == os.getpid()]
+            for kept in leases:
                 if kept.is_due():
                     with contextlib.suppress(Exception):  # retried soon; ``is_good`` is strict
                         kept.renew()
-            pause_ms = min((kept.lease.duration_ms * _RENEW / 4 for kept in own), default=None)
+            pause_ms = min((kept.lease.duration_ms * _RENEW / 4 for kept in leases), default=None)
             self._wake.wait(None if pause_ms is None else pause_ms / 1000)
             self._wake.clear()
 

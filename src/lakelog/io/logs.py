@@ -27,18 +27,14 @@ _SECRET: Final = re.compile(
 _IN_URL: Final = re.compile(r"(?<!\w)(\w++://[^\s:/@]+:)[^\s@/]+(?=@)")
 
 
-def fields(**given: object) -> dict[str, object]:
+def fields(**values: object) -> dict[str, object]:
     """The ``extra`` of a line: the fields that are not None. Their names are in ``FIELDS``."""
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def without_secrets(text: str) -> str:
     """A text in which asterisks replace values of secret-like names, and passwords in URLs."""
     return _IN_URL.sub(r"\1******", _SECRET.sub(r"\1******", text))
-
-
-def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in FIELDS if getattr(record, name, None) is not None}
 
 
 class JsonFormatter(logging.Formatter):
@@ -51,7 +47,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": without_secrets(record.getMessage()),
             **({"statement": number} if (number := STATEMENT.get()) else {}),
-            **fields_of(record),
+            **{name: getattr(record, name) for name in FIELDS if getattr(record, name, None) is not None},
         }
         if record.exc_info:
             line["error"] = without_secrets(self.formatException(record.exc_info))

@@ -11,12 +11,15 @@ import shutil
 import sys
 import threading
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from lakelog.errors import InvalidRequest
 from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 
+K = TypeVar("K")
+V = TypeVar("V")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SPACE: Final = Path("/proc/self/ns/pid")
 _THREADS: Final = Path("/proc/self/task")
@@ -80,12 +83,12 @@ def has_spark_session() -> bool:
 
 def _has_tested_pyspark() -> bool:
     """Reads the version in its file, also in a zip: an import would take longer than a small statement."""
-    found = importlib.util.find_spec("pyspark")
-    read = getattr(found and found.loader, "get_data", None)
-    if found is None or found.origin is None or read is None:
+    spec = importlib.util.find_spec("pyspark")
+    read = getattr(spec and spec.loader, "get_data", None)
+    if spec is None or spec.origin is None or read is None:
         return False
     with contextlib.suppress(OSError):
-        version = _VERSION.search(read(str(Path(found.origin).with_name("version.py"))).decode())
+        version = _VERSION.search(read(str(Path(spec.origin).with_name("version.py"))).decode())
         return version is not None and PYSPARK_OLDEST <= (int(version[1]), int(version[2])) < PYSPARK_BELOW
     return False
 
@@ -146,10 +149,10 @@ class ProcessLock:
 
 
 def _before_fork() -> None:
-    found = False
+    _State.has_threads = False
     with contextlib.suppress(OSError):
-        found = any(_POOL_THREAD.fullmatch((thread / "comm").read_text().strip()) for thread in _THREADS.iterdir())
-    _State.has_threads = found
+        comms = (thread / "comm" for thread in _THREADS.iterdir())
+        _State.has_threads = any(_POOL_THREAD.fullmatch(comm.read_text().strip()) for comm in comms)
 
 
 def _in_child() -> None:
@@ -158,3 +161,28 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+
+
+class PerProcess(Generic[K, V]):
+    """Values by key that the threads of a process share, such as clients; each is made when a thread first needs it.
+
+    A forked process makes its own: it neither uses nor frees those of its parent, which may be connected.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[int, K], V] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key; ``make`` makes it, while other threads wait. Raises what it raises."""
+        own_key = os.getpid(), key
+        if own_key not in self._values:
+            with self._lock:
+                if own_key not in self._values:
+                    self._values[own_key] = make()
+        return self._values[own_key]
+
+    def all(self) -> list[V]:
+        """The values of this process."""
+        with self._lock:
+            return [value for (process, _), value in self._values.items() if process == os.getpid()]

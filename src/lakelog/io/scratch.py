@@ -30,14 +30,14 @@ class ScratchDirectory:
     def __init__(self, root: str, prefix: str) -> None:
         name = f"{prefix}{os.getpid()}-{new_attempt()}"
         self.path = os.path.join(root, name)
-        made = os.path.join(root, f".{name}")
+        hidden = os.path.join(root, f".{name}")
         with _scratch_errors(root):
             os.makedirs(root, exist_ok=True)
-            os.mkdir(made)
+            os.mkdir(hidden)
             # locked before it gets its name, so that no process takes it for an abandoned one
-            lock = os.open(_lock_of(made), os.O_RDWR | os.O_CREAT)
+            lock = os.open(_lock_of(hidden), os.O_RDWR | os.O_CREAT)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            os.rename(made, self.path)
+            os.rename(hidden, self.path)
         self.close = weakref.finalize(self, _remove, self.path, lock, os.getpid())
         _sweep(root, prefix, name)
 

@@ -53,10 +53,10 @@ class _Writer:
         """Overwrites the file with all metrics; does nothing if the directory was deleted."""
         with self._lock:
             self._timer, self._written = None, monotonic_s()
-            found = [(s.metric.name, s.labels, s.value, s.counts) for s in METER.samples()]
+            samples = [(s.metric.name, s.labels, s.value, s.counts) for s in METER.samples()]
             part = self._path.with_suffix(".tmp")
             with contextlib.suppress(OSError):
-                part.write_bytes(orjson.dumps(found))
+                part.write_bytes(orjson.dumps(samples))
                 os.replace(part, self._path)
 
 
@@ -74,14 +74,14 @@ def share_counts(directory: str | None = None) -> None:
     Does nothing if the directory does not exist, because it is on another machine. Called at each entry point of
     lakelog in a process; repeated calls cost nothing.
     """
-    given = directory or os.environ.get(METRICS_DIR)
+    path = directory or os.environ.get(METRICS_DIR)
     if (
-        not given
-        or not os.path.isdir(given)
-        or (_WRITER and _WRITER[0].directory == given and _WRITER[0].process == os.getpid())
+        not path
+        or not os.path.isdir(path)
+        or (_WRITER and _WRITER[0].directory == path and _WRITER[0].process == os.getpid())
     ):
         return
-    writer = _Writer(given)
+    writer = _Writer(path)
     _WRITER[:] = [writer]
     METER.when_changed(writer.changed)
     atexit.register(writer.write)

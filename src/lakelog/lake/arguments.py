@@ -35,22 +35,22 @@ def _checked(owner: str, method: types.FunctionType) -> Callable[..., Any]:
     @functools.cache
     def wanted() -> Mapping[str, tuple[object, ...]]:
         """Parameter → its types, for those of which all are checked."""
-        found = {name: _alternatives(hint) for name, hint in _hints(method).items()}
-        return {name: kinds for name, kinds in found.items() if all(kind in _NAMES for kind in kinds)}
+        types = {name: _alternatives(hint) for name, hint in _hints(method).items()}
+        return {name: kinds for name, kinds in types.items() if all(kind in _NAMES for kind in kinds)}
 
     @functools.wraps(method)
     def call(*args: Any, **named: Any) -> Any:
         try:
-            given = signature.bind(*args, **named).arguments
+            values = signature.bind(*args, **named).arguments
         except TypeError as why:
             raise InvalidRequest(f"{owner}.{method.__name__}(): {why}; it is {method.__name__}{signature}") from None
-        for value in given.values():
+        for value in values.values():
             text = broken_text(value)
             if text is not None:
                 raise InvalidRequest(f"{owner}.{method.__name__}(): {text}")
         for name, kinds in wanted().items():
-            if name in given and not any(fits(given[name], kind) for kind in kinds):
-                value = given[name]
+            if name in values and not any(fits(values[name], kind) for kind in kinds):
+                value = values[name]
                 raise InvalidRequest(
                     f"{owner}.{method.__name__}({name}={shown_value(value)}): it is of type {type(value).__name__}. "
                     f"Pass {' or '.join(_NAMES[kind] for kind in kinds)}"

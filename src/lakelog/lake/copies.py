@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakelog.catalog.names import FIRST
-from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.boundary import Public
 from lakelog.options.notebook import ViewList
 from lakelog.sql.parse import Session
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.table.copies.backup import back_up, verify
 from lakelog.table.copies.backup_store import BackupPoint, BackupStore
 from lakelog.table.copies.replica import Replica, open_replica

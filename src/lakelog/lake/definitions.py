@@ -9,7 +9,6 @@ from typing import Any
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.io.clock import now_ms
-from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.column_types import columns_of
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.table import Table
@@ -17,6 +16,7 @@ from lakelog.options.boundary import Public
 from lakelog.options.parts import INGESTS
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.sql.parse import Session
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.table.open import identifier_of
 from lakelog.table.views.rules import check_no_view
 
@@ -62,7 +62,7 @@ class LakeDefinitions(Public, ABC):
         texts = {
             key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (options or {}).items()
         }
-        made = new_schema(
+        new = new_schema(
             columns_of(schema),
             _names(primary_key),
             _names(partition_by),
@@ -70,7 +70,7 @@ class LakeDefinitions(Public, ABC):
             comment,
             now_ms(),
         )
-        self._session.create_table(identifier, made, if_not_exists)
+        self._session.create_table(identifier, new, if_not_exists)
         return self.table(name)
 
     def ingest(self, source: str, tables: Sequence[str], into: str, **settings: Any) -> Any:
@@ -123,9 +123,9 @@ class LakeDefinitions(Public, ABC):
         ```
         """
         old = self._session.identifier(name)
-        given = identifier_of(new_name, old.database)
-        catalog = self._session.catalogs.need(given.catalog) if given.catalog else old.catalog
-        self._tables.rename_table(old, Identifier(given.database, given.table, catalog))
+        new = identifier_of(new_name, old.database)
+        catalog = self._session.catalogs.need(new.catalog) if new.catalog else old.catalog
+        self._tables.rename_table(old, Identifier(new.database, new.table, catalog))
 
     def table_exists(self, name: str) -> bool:
         """Returns whether a table of this name exists, readable or not. Raises InvalidRequest for an invalid name.
@@ -149,12 +149,14 @@ class LakeDefinitions(Public, ABC):
 
     def _database(self, name: str) -> tuple[str, str]:
         """The catalog and the database of ``db`` or ``catalog.db``."""
-        found = identifier_of(name, "")
-        if found.catalog:
+        identifier = identifier_of(name, "")
+        if identifier.catalog:
             raise InvalidRequest(f"'{name}' is not a database name: write 'db' or 'catalog.db'")
-        catalog = self._session.catalogs.need(found.database) if found.database else self._session.current_catalog
-        return catalog, found.table
+        catalog = (
+            self._session.catalogs.need(identifier.database) if identifier.database else self._session.current_catalog
+        )
+        return catalog, identifier.table
 
 
-def _names(given: str | Sequence[str] | None) -> list[str]:
-    return [given] if isinstance(given, str) else list(given or ())
+def _names(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())

@@ -14,7 +14,6 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.arguments import with_checked_arguments
-from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.copies import LakeCopies
 from lakelog.lake.cut import LakeCut
 from lakelog.lake.definitions import LakeDefinitions
@@ -27,6 +26,7 @@ from lakelog.options.notebook import rows_html
 from lakelog.options.secrets import without_password
 from lakelog.options.table import Missing
 from lakelog.sql.parse import Session, parse_script
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.cuts.reading import newest_cut
 from lakelog.table.health.health import TableHealth, unreadable_health
@@ -309,8 +309,8 @@ class Lake(LakeDefinitions, LakeCopies):
         The options are those of ``connect``; none is inherited from the first catalog. Raises AlreadyExists,
         InvalidRequest for a bad name, and the errors of ``connect``.
         """
-        own = {WAREHOUSE: warehouse_text(warehouse)}
-        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **own})
+        options_of_lake = {WAREHOUSE: warehouse_text(warehouse)}
+        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **options_of_lake})
 
     def drop_catalog(self, name: str) -> None:
         """Removes a further catalog; its contents stay. Raises NotFound, InvalidRequest for the current one."""
@@ -333,8 +333,8 @@ class Lake(LakeDefinitions, LakeCopies):
         """
         there = self._catalog(catalog)
         databases = [database] if database else self._tables.list_databases(there)
-        found = [Identifier(db, t, there) for db in databases for t in self._tables.list_tables(db, there)]
-        return [".".join(map(_quoted_if_needed, self._session.parts_of(identifier))) for identifier in found]
+        identifiers = [Identifier(db, t, there) for db in databases for t in self._tables.list_tables(db, there)]
+        return [".".join(map(_quoted_if_needed, self._session.parts_of(identifier))) for identifier in identifiers]
 
     def list_databases(self, catalog: str | None = None) -> list[str]:
         """Database names of a catalog (None: the current one). Raises NotFound."""
@@ -378,11 +378,11 @@ def _quoted_if_needed(part: str) -> str:
     return f"`{part.replace('`', '``')}`" if {".", "`"} & set(part) else part
 
 
-def warehouse_text(given: Any) -> str:
+def warehouse_text(path: Any) -> str:
     """A warehouse as text: a path, a ``Path``, or a URI; a leading ``~`` is the home directory.
 
     Raises InvalidRequest for anything else.
     """
-    if not isinstance(given, str | os.PathLike):
-        raise InvalidRequest(f"a warehouse is a directory or a URI, not {type(given).__name__}: write './warehouse'")
-    return os.path.expanduser(os.fsdecode(given))
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidRequest(f"a warehouse is a directory or a URI, not {type(path).__name__}: write './warehouse'")
+    return os.path.expanduser(os.fsdecode(path))

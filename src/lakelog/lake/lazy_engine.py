@@ -17,7 +17,6 @@ from lakelog.catalog.names import FIRST
 from lakelog.errors import InvalidRequest, NotFound, NotInstalled, UnsupportedFeature, UnsupportedStatement
 from lakelog.io.machine import can_start_spark, has_spark_session
 from lakelog.io.metrics import METER
-from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.output.result import TableResult, with_methods
 from lakelog.options.boundary import STATEMENT
 from lakelog.options.catalog import SQL_LOCAL_SIZE
@@ -29,6 +28,7 @@ from lakelog.sql.local.engine import LocalEngine
 from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.maintenance.compaction_task import Executor
@@ -70,10 +70,10 @@ def _forwarded(name: str, is_step: bool = False) -> Any:
             return method(*arguments, **more)
 
     def method(self: LazyEngine, *arguments: Any, **more: Any) -> Any:
-        own = getattr(self.local, name, None)
-        if own is not None:
+        local_method = getattr(self.local, name, None)
+        if local_method is not None:
             try:
-                return run(own, "local", arguments, more)
+                return run(local_method, "local", arguments, more)
             except NeedsSpark as why:
                 _LOG.debug("statement %s: Spark is needed: %s", STATEMENT.get(), why)
                 self.start_for(why)
@@ -214,8 +214,8 @@ class LazyEngine:
         """The time zone of the session, also of one that has not started."""
         if self._engine is None and self._owned:
             return zone_of((self._arguments[3] or {}).get(SESSION_ZONE, ""))
-        found: tzinfo | None = self.started.zone
-        return found
+        zone: tzinfo | None = self.started.zone
+        return zone
 
     def _zone_name(self) -> str | None:
         """The name of that zone; None for this machine's."""
@@ -272,8 +272,8 @@ class LazyEngine:
         """Spark's executors for compactions; None without a session or a benefit, unless ``start``."""
         if self._engine is None and self._owned and not start:
             return None
-        found: Executor | None = self.started.executor(wanted=start)
-        return found
+        executor: Executor | None = self.started.executor(wanted=start)
+        return executor
 
     def close(self) -> None:
         """Stops a session started here; restores ``spark.sql`` of any other session."""

@@ -123,18 +123,18 @@ def scan_polars(
     return opened.scan(**options).to_lazy()
 
 
-def _session_of(given: Any) -> Any:
-    if hasattr(given, "sql") and hasattr(given, "conf"):
-        return given
+def _session_of(session: Any) -> Any:
+    if hasattr(session, "sql") and hasattr(session, "conf"):
+        return session
     raise InvalidRequest(
-        f"connect() takes a warehouse (text or Path) and a SparkSession, not {type(given).__name__}: "
+        f"connect() takes a warehouse (text or Path) and a SparkSession, not {type(session).__name__}: "
         f"write lakelog.connect('./warehouse')"
     )
 
 
-def _once(name: str, before: Any, given: Any) -> Any:
+def _once(name: str, before: Any, value: Any) -> Any:
     if before is not None:
         raise InvalidRequest(
-            f"connect() got two values for '{name}', {shown_value(before)} and {shown_value(given)}: give one"
+            f"connect() got two values for '{name}', {shown_value(before)} and {shown_value(value)}: give one"
         )
-    return given
+    return value

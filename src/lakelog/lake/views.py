@@ -10,7 +10,8 @@ import pyarrow as pa
 from lakelog.lake.arguments import with_checked_arguments
 from lakelog.options.boundary import Public
 from lakelog.sql.parse import Session
-from lakelog.sql.views.create import create_view, drop_view, refresh_view, views_of
+from lakelog.sql.runtime.tables import views_of
+from lakelog.sql.views.create import create_view, drop_view, refresh_view
 from lakelog.sql.views.refresh import Refresh
 from lakelog.sql.views.runner import Failed, ViewRunner, chosen_views
 from lakelog.table.views.definition import ViewDefinition

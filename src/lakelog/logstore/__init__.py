@@ -13,8 +13,8 @@ LOG_SYSTEMS: Registry[LogSystem] = parts.LOG_SYSTEMS
 
 def log_factory(name: str) -> LogFactory:
     """The properties of a log system, without its client. Raises InvalidRequest for an unknown name."""
-    found: LogFactory = LOG_SYSTEMS.load(name)
-    return found
+    factory: LogFactory = LOG_SYSTEMS.load(name)
+    return factory
 
 
 def log_system_at(address: str | None, table_path: str = "") -> str:
@@ -22,7 +22,7 @@ def log_system_at(address: str | None, table_path: str = "") -> str:
     factories: dict[str, LogFactory] = LOG_SYSTEMS.importable()
     if address is None:
         is_remote = "://" in table_path
-        local = [name for name, found in factories.items() if found.is_local and (found.any_storage or not is_remote)]
+        local = [name for name, f in factories.items() if f.is_local and (f.any_storage or not is_remote)]
         return local[0]
     scheme = address.partition("://")[0] if "://" in address else ""
     fitting = {wanted: name for name, factory in reversed(factories.items()) for wanted in factory.schemes}

@@ -178,11 +178,11 @@ class LogReader(ABC):
     def chunks(self, bucket: int, start: int, end: int, max_records: int = 100_000) -> Iterator[pa.Table]:
         """The records with start ≤ offset < end, in consecutive parts from ``read``. Raises as ``read``."""
         while start < end:
-            found = self.read(bucket, start, end, max_records)
-            if found.num_rows == 0:
+            records = self.read(bucket, start, end, max_records)
+            if records.num_rows == 0:
                 return
-            yield found
-            start = found.column("offset")[found.num_rows - 1].as_py() + 1
+            yield records
+            start = records.column("offset")[records.num_rows - 1].as_py() + 1
 
     @abstractmethod
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:

@@ -39,7 +39,7 @@ class _Clients(threading.local):
         """Forgets the clients without closing them."""
         self.appenders: LRUCache[LogLocation, LogAppender] = LRUCache(_most_clients())
         self.readers: LRUCache[LogLocation, LogReader] = LRUCache(_most_clients())
-        _OF_THREADS.update({id(held): held for held in (self.appenders, self.readers)})
+        _OF_THREADS.update({id(clients): clients for clients in (self.appenders, self.readers)})
 
 
 _OF_THREADS: Final[WeakValueDictionary[int, object]] = WeakValueDictionary()
@@ -79,16 +79,16 @@ def drop_clients() -> None:
 
 
 def _client(clients: LRUCache[LogLocation, _Client], location: LogLocation, connect: Callable[[], _Client]) -> _Client:
-    found = clients.get(location)
-    if found is None or found.is_stale:
+    client = clients.get(location)
+    if client is None or client.is_stale:
         while True:
             try:
-                found = clients[location] = connect()
+                client = clients[location] = connect()
                 break
             except Unavailable:
                 if not _make_room():
                     raise
-    return found
+    return client
 
 
 def _make_room() -> bool:

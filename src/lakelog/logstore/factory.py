@@ -47,13 +47,13 @@ class LogFactory:
 
     def __call__(self) -> LogSystem:
         """The log system. Raises NotInstalled if its client is missing."""
-        made: LogSystem = load_target("log system", self.name, self.system, self.extras)()
-        return made
+        system: LogSystem = load_target("log system", self.name, self.system, self.extras)()
+        return system
 
     def open_mirror(self, location: LogLocation) -> LogMirror:
         """A mirror in a topic, for the log of the table ``location.owner``. Raises NotInstalled, InvalidOption."""
-        made: LogMirror = load_target("log system", self.name, self.mirror, self.extras)(location)
-        return made
+        mirror: LogMirror = load_target("log system", self.name, self.mirror, self.extras)(location)
+        return mirror
 
     @property
     def is_local(self) -> bool:

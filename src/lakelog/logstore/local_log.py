@@ -46,9 +46,9 @@ def expired(bucket: int, start: int, first: int) -> OffsetExpired:
 
 def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
     """Creates a log at an unused path, appends a record, reads it and drops the log. Raises Unavailable."""
-    made = system.create(location)
+    log = system.create(location)
     try:
-        appender, reader = system.appender(made), system.reader(made)
+        appender, reader = system.appender(log), system.reader(log)
         started = monotonic_s()
         appender.append(0, Records(pa.nulls(1, pa.large_binary()), pa.array([b"1"], pa.large_binary()), b""))
         appender.flush()
@@ -57,7 +57,7 @@ def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
         appender.close()
         reader.close()
     finally:
-        system.drop(made)
+        system.drop(log)
     problems = []
     if rows != 1:
         problems.append(LogProblem("an appended record is missing", "take a local disk, not a network one"))

@@ -38,8 +38,8 @@ def missing(location: LogLocation, why: str) -> NotFound:
 
 def check_identity(location: LogLocation, found: str | None) -> None:
     """Raises NotFound if another topic has the name of the table's topic."""
-    wanted = identity_in(location)
-    if wanted is not None and found != wanted:
+    identity = identity_in(location)
+    if identity is not None and found != identity:
         raise NotFound(
             f"topic '{location.topic}' on {location.address} is not the one that was created with the table: that "
             "topic was deleted and another one has its name, or 'log-store.address' is another cluster. The rows "

@@ -46,8 +46,8 @@ class LowestLevel(MergeEngine):
 
     def fold(self, piece: Piece) -> pa.Table:
         counts = counting_rows(piece)
-        whole = replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN]))
-        return self.inner.fold(whole if counts.all() else _only(whole, counts))
+        rest = replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN]))
+        return self.inner.fold(rest if counts.all() else _only(rest, counts))
 
 
 def with_level(batch: pa.RecordBatch, level: int) -> pa.RecordBatch:

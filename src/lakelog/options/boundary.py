@@ -49,13 +49,13 @@ class Public:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        for name, found in list(vars(cls).items()):
+        for name, value in list(vars(cls).items()):
             if name.startswith("_") and name not in _DUNDERS:
                 continue
-            if isinstance(found, types.FunctionType) and not inspect.iscoroutinefunction(found):
-                setattr(cls, name, guarded(found))
-            elif isinstance(found, property) and found.fget is not None:
-                setattr(cls, name, property(guarded(found.fget), found.fset, found.fdel, found.__doc__))
+            if isinstance(value, types.FunctionType) and not inspect.iscoroutinefunction(value):
+                setattr(cls, name, guarded(value))
+            elif isinstance(value, property) and value.fget is not None:
+                setattr(cls, name, property(guarded(value.fget), value.fset, value.fdel, value.__doc__))
 
 
 def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -144,10 +144,10 @@ def own_error(
     )
 
 
-def _marked(made: LakelogError) -> LakelogError:
+def _marked(error: LakelogError) -> LakelogError:
     """An error of a public method that another one may have called, whose own arguments say more."""
-    setattr(made, _INNER, True)
-    return made
+    setattr(error, _INNER, True)
+    return error
 
 
 def _name_of(function: Callable[..., Any], args: Sequence[Any]) -> str:
@@ -182,11 +182,11 @@ def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
 def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments of a call; None if they are as declared, or cannot be judged."""
     try:
-        given = inspect.signature(function).bind(*args, **kwargs)
+        arguments = inspect.signature(function).bind(*args, **kwargs)
     except TypeError as why:
         return str(why)
     hints = parameter_hints(function)
-    for name, value in given.arguments.items():
+    for name, value in arguments.arguments.items():
         kind = inspect.signature(function).parameters[name].kind
         text = broken_text(value)
         if text is not None:
@@ -196,8 +196,8 @@ def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: M
         several = value if kind == inspect.Parameter.VAR_POSITIONAL else (value,)
         if not all(fits(one, hints[name]) for one in several):
             shown = shown_value(value)
-            wanted = function.__annotations__.get(name, hints[name])
-            return f"argument '{name}' is {shown} of type {type(value).__name__}, and it takes {wanted}"
+            hint = function.__annotations__.get(name, hints[name])
+            return f"argument '{name}' is {shown} of type {type(value).__name__}, and it takes {hint}"
     return None
 
 

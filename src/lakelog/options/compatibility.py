@@ -116,9 +116,9 @@ def with_defaults(options: dict[str, str], has_log: bool) -> dict[str, str]:
 
     A log with an address is of the system that the address names.
     """
-    given = {key: value for key, value in options.items() if key != DEFAULTS.key}
+    own_options = {key: value for key, value in options.items() if key != DEFAULTS.key}
     profile = Options(options).get_typed(DEFAULTS)
     if profile is None or not has_log:
-        return given
+        return own_options
     added = _PROFILES[profile]
-    return {key: added[key] for key in added if key != _TYPE or _ADDRESS not in given} | given
+    return {key: added[key] for key in added if key != _TYPE or _ADDRESS not in own_options} | own_options

@@ -63,10 +63,10 @@ def constraints_of(options: Mapping[str, str]) -> tuple[Constraint, ...]:
             if part and value not in _CHOICES[part]:
                 raise InvalidOption(f"option '{key}' = '{value}' must be one of: {', '.join(_CHOICES[part])}")
             parts.setdefault(name, {})[part] = value
-    for name, given in parts.items():
-        if "" not in given:
+    for name, values in parts.items():
+        if "" not in values:
             raise InvalidOption(f"option '{CHECK_PREFIX}{name}' with the condition of constraint '{name}' is missing")
     return tuple(
-        Constraint(name, given[""], given.get("on-violation", FAIL), given.get("existing-rows") != NOT_CHECKED)
-        for name, given in sorted(parts.items())
+        Constraint(name, values[""], values.get("on-violation", FAIL), values.get("existing-rows") != NOT_CHECKED)
+        for name, values in sorted(parts.items())
     )

@@ -25,8 +25,8 @@ def visible(text: str) -> str:
 
 def column_fault(name: str) -> str:
     """The reason why a text cannot be the name of a new column; "" if it can."""
-    found = _INVISIBLE.search(name)
-    return f"it has {_escape(found[0])}, an invisible character" if found else ""
+    match = _INVISIBLE.search(name)
+    return f"it has {_escape(match[0])}, an invisible character" if match else ""
 
 
 def name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME) -> str:
@@ -40,8 +40,8 @@ def stored_name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME + 50) -
         return "a name is not blank"
     if name.startswith("."):
         return "it begins with '.'"
-    if found := re.search(r"[/\\$\x00-\x1f]", name):
-        return column_fault(found[0]) or f"it has '{found[0]}'"
+    if match := re.search(r"[/\\$\x00-\x1f]", name):
+        return column_fault(match[0]) or f"it has '{match[0]}'"
     size = len(name.encode("utf-8", "surrogatepass"))
     return f"it has {size} bytes, too long: at most {most_bytes}" if size > most_bytes else ""
 
@@ -50,8 +50,8 @@ def sql_name_fault(name: str) -> str:
     """The reason why a text cannot be the name of a new table or database; "" if it can."""
     if fault := stored_name_fault(name, _MOST_BYTES_OF_A_NAME) or column_fault(name):
         return fault
-    if found := re.search(r"[.`]", name):
-        return f"it has '{found[0]}', which has a special meaning in names"
+    if match := re.search(r"[.`]", name):
+        return f"it has '{match[0]}', which has a special meaning in names"
     if unicodedata.normalize("NFC", name) != name:
         return "it has decomposed letters (an accent after its letter), so it resembles another name: write it in NFC"
     twin = next(

@@ -30,18 +30,18 @@ class MemorySize(int):
 
 def parse_duration(text: str) -> timedelta:
     """Reads ``'2 s'``, ``'500ms'``, ``'1 h'``; a bare number is milliseconds, as in Paimon."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
-    if found is None or (unit := found[2].lower() or "ms") not in _UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if match is None or (unit := match[2].lower() or "ms") not in _UNITS:
         raise ValueError(f"not a duration: {text!r} (write '500 ms', '2 s', '1 h')")
-    return timedelta(milliseconds=float(found[1]) * _UNITS[unit])
+    return timedelta(milliseconds=float(match[1]) * _UNITS[unit])
 
 
 def parse_size(text: str) -> MemorySize:
     """Reads ``'128 mb'``, ``'64kb'``, ``'1024'`` as a number of bytes."""
-    found = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]*)\s*", text)
-    if found is None or found[2].lower() not in _SIZES:
+    match = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]*)\s*", text)
+    if match is None or match[2].lower() not in _SIZES:
         raise ValueError(f"not a size: {text!r} (write '128 mb', '64 kb', '1024')")
-    return MemorySize(int(found[1]) * _SIZES[found[2].lower()])
+    return MemorySize(int(match[1]) * _SIZES[match[2].lower()])
 
 
 def _parse(kind: type, text: str) -> Any:
@@ -172,8 +172,8 @@ class Declared:
     def _declared(self, key: str) -> Option[Any] | None:
         """The option of a key, by any of its names."""
         for name in (key, self._prefixed(key)):
-            if found := self._by_name.get(name) or self._by_name.get(name.lower()):
-                return found
+            if option := self._by_name.get(name) or self._by_name.get(name.lower()):
+                return option
         return None
 
     def _prefixed(self, key: str) -> str:
@@ -187,7 +187,7 @@ class Declared:
                     break
         return key
 
-    def canonical(self, given: Mapping[str, str], scope: str | None = None) -> dict[str, str]:
+    def canonical(self, options: Mapping[str, str], scope: str | None = None) -> dict[str, str]:
         """Checks every key and value and returns canonical keys.
 
         Keys with a free prefix (``properties.`` for a log client, ``fields.`` of Paimon) pass as they
@@ -195,7 +195,7 @@ class Declared:
         option that cannot be given in this scope.
         """
         out: dict[str, str] = {}
-        for key, text in given.items():
+        for key, text in options.items():
             option = self._declared(key)
             if option is None and (free := self._prefixed(key)).startswith(self.free_prefixes):
                 out[free] = str(text)

@@ -55,11 +55,11 @@ class Registry(Collection[str], Generic[P]):
 
     def importable(self) -> dict[str, Any]:
         """Imports all parts, in order. A part that cannot be imported is left out, and fails where its name is used."""
-        found = {}
+        parts = {}
         for name in self:
             with contextlib.suppress(Exception):
-                found[name] = self.load(name)
-        return found
+                parts[name] = self.load(name)
+        return parts
 
     def _with_installed(self) -> Mapping[str, str]:
         """lakelog's own parts, then those of other packages; own names are not replaced."""
@@ -71,11 +71,11 @@ class Registry(Collection[str], Generic[P]):
 def installed_parts() -> Mapping[str, Mapping[str, str]]:
     """The entry points of all packages: group → name → target. It reads a file of each package, so it is kept."""
     metadata = importlib.import_module("importlib.metadata")  # late: it takes as long as the rest of lakelog
-    found: dict[str, dict[str, str]] = {}
+    parts: dict[str, dict[str, str]] = {}
     for package in metadata.distributions():
         for point in package.entry_points:
-            found.setdefault(point.group, {}).setdefault(point.name, point.value)
-    return found
+            parts.setdefault(point.group, {}).setdefault(point.name, point.value)
+    return parts
 
 
 def load_target(kind: str, name: str, target: str, extras: Mapping[str, str]) -> Any:

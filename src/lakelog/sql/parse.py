@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from lakelog.errors import InternalError
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
@@ -41,7 +41,7 @@ def _parse_tokens(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]
     if not tokens[0].is_word("FROM") or not (starts := _outside(tokens, "INSERT")):
         return [_parse_statement(script, tokens)]
     source = script[tokens[0].start : tokens[starts[0] - 1].end]
-    found: list[ParsedStatement] = []
+    statements: list[ParsedStatement] = []
     for start, end in pairwise([*starts, len(tokens)]):
         insert = tokens[start:end]
         selects = _outside(insert, "SELECT")
@@ -49,20 +49,20 @@ def _parse_tokens(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]
             whole = SourceText(script, tokens[0].start, tokens[-1].end)
             raise whole.error(insert[0].start, "an INSERT after FROM needs its SELECT")
         select_start = insert[selects[0]].start
-        found += parse_script(
+        statements += parse_script(
             f"{script[insert[0].start : select_start]}{source} {script[select_start : insert[-1].end]}"
         )
-    return found
+    return statements
 
 
 def _outside(tokens: Sequence[Token], word: str) -> list[int]:
     """The positions of a keyword outside of parentheses."""
-    found, depth = [], 0
+    positions, depth = [], 0
     for at, token in enumerate(tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
         if depth == 0 and token.is_word(word):
-            found.append(at)
-    return found
+            positions.append(at)
+    return positions
 
 
 def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
@@ -77,7 +77,7 @@ def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
     raise InternalError(f"no statement class matches: {source.text[:80]}")
 
 
-__all__ = ["Engine", "QueryPlan", "Session", "Source", "Tables"]
+__all__ = ["Engine", "QueryPlan", "Session", "Source"]
 
 
 class Session(SessionContext):

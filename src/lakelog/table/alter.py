@@ -143,7 +143,7 @@ def _altered(
 ) -> TableLocation:
     """The table with a new schema; ``switches_log``: its log is added or removed by these changes."""
     identifier = location.identifier
-    given = {change.key for change in schema_changes if isinstance(change, SetOption)}
+    keys = {change.key for change in schema_changes if isinstance(change, SetOption)}
     passed: list[TableSchema] = []
 
     def check(before: TableSchema, after: TableSchema) -> None:
@@ -156,8 +156,8 @@ def _altered(
         elif log_generation(before) != log_generation(location.schema):
             raise CommitConflict(f"another statement has added or removed the log of table {identifier}: try again")
         if not switches_log or Options(after.options).need(LOG_ENABLED):
-            _check_secrets(before, after, given)
-            check_no_plain_secrets(after.options, given)
+            _check_secrets(before, after, keys)
+            check_no_plain_secrets(after.options, keys)
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED) and not switches_log:
             check_log_follows(after, former)
@@ -285,7 +285,7 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
             raise _refused_option(key, new, why)
 
 
-def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[str]) -> None:
+def _check_secrets(before: TableSchema, after: TableSchema, keys: Collection[str]) -> None:
     """Checks that secrets are only sent to the current address. Raises InvalidOption.
 
     A user who changes the address must supply the secrets again.
@@ -295,7 +295,7 @@ def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[st
     moved = next((key for key in changed if names_log_server(key) and not (looks_secret(key) and key in new)), None)
     if moved is None:
         return
-    kept = [key for key in sorted(new) if key not in given and may_be_secret(key)]
+    kept = [key for key in sorted(new) if key not in keys and may_be_secret(key)]
     secret = next((key for key in kept if looks_secret(key) or not names_log_server(key)), None)
     if secret is not None:
         raise InvalidOption(

@@ -53,11 +53,11 @@ class CatalogConfig:
 
         If a server commits to the tables, the configuration keeps the server and its name for the warehouse.
         """
-        given = CATALOG_OPTIONS.canonical(self.catalog)
-        kind = Options(given).need(CATALOG_TYPE)
+        options = CATALOG_OPTIONS.canonical(self.catalog)
+        kind = Options(options).need(CATALOG_TYPE)
         is_served = CATALOGS.load(kind).commits_by_server
-        allowed = {key: value for key, value in given.items() if key == CATALOG_EXTERNAL_PATHS.key}
-        return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **given} if is_served else allowed)
+        allowed = {key: value for key, value in options.items() if key == CATALOG_EXTERNAL_PATHS.key}
+        return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **options} if is_served else allowed)
 
     def open(self) -> Catalog:
         """The catalog. Raises InvalidOption, NotInstalled, UnsupportedFeature for an unknown scheme."""

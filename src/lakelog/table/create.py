@@ -84,9 +84,9 @@ def create_table(
     except (CommitUnknown, Unavailable):
         # The table may exist, or appear later, and needs its log.
         with contextlib.suppress(NotFound, Unavailable):
-            found = catalog.load_table(identifier)
-            if found.schema.options.get(TABLE_ID) == options[TABLE_ID]:
-                return found
+            existing = catalog.load_table(identifier)
+            if existing.schema.options.get(TABLE_ID) == options[TABLE_ID]:
+                return existing
         raise
     except LakelogError as failure:
         new.drop_if_own()

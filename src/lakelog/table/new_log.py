@@ -129,8 +129,8 @@ def _check_no_other_table(catalog: Catalog, identifier: Identifier, log: LogLoca
 
 def _check_adoption(options: Mapping[str, str]) -> None:
     """Raises InvalidOption for a table that cannot take a topic with records."""
-    given = Options(options)
-    if given.get_typed(LOG_TOPIC) is None:
+    table_options = Options(options)
+    if table_options.get_typed(LOG_TOPIC) is None:
         raise InvalidOption(f"option '{LOG_ADOPT.key}' = 'true' needs a topic: set '{LOG_TOPIC.key}' to its name")
     if options.get(LOG_CONTENT.key, INPUT) != INPUT:
         raise InvalidOption(

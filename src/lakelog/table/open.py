@@ -51,12 +51,12 @@ def open_catalog(
     ``catalog_options`` set its type and the location of its names. Raises InvalidOption, NotInstalled, and the errors
     of ``file_io_for``.
     """
-    given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
-    kind = Options(given).need(CATALOG_TYPE)
-    own = Options({k: v for k, v in given.items() if k not in FOR_CALLERS})
+    options = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
+    kind = Options(options).need(CATALOG_TYPE)
+    of_catalog = Options({k: v for k, v in options.items() if k not in FOR_CALLERS})
     io = file_io_for(warehouse, storage_options)
-    roots = tuple(filter(None, map(str.strip, given.get(CATALOG_EXTERNAL_PATHS.key, "").split(","))))
-    return CATALOGS.create(kind, warehouse, ExternalFileIO(io, roots) if roots else io, own)
+    roots = tuple(filter(None, map(str.strip, options.get(CATALOG_EXTERNAL_PATHS.key, "").split(","))))
+    return CATALOGS.create(kind, warehouse, ExternalFileIO(io, roots) if roots else io, of_catalog)
 
 
 _PART: Final = re.compile(r"(`(?:[^`]++|``)*+`)(?=\.|$)|([^.`]++)(?=\.|$)")
@@ -212,7 +212,7 @@ def hints_of(
         SCAN_TIMESTAMP_MILLIS.key: None if timestamp is None else str(millis_of(timestamp)),
         INCREMENTAL_BETWEEN.key: None if incremental_between is None else ",".join(map(str, incremental_between)),
     }
-    given = {key: value for key, value in points.items() if value is not None}
-    if len(given) > 1:
+    points_set = {key: value for key, value in points.items() if value is not None}
+    if len(points_set) > 1:
         raise InvalidRequest("give one of snapshot_id, tag, timestamp and incremental_between, not several")
-    return given
+    return points_set

@@ -106,7 +106,7 @@ def test_a_seal_from_before_keeps_the_new_columns(
     lake: Lake, table: Table, inline: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("lakelog.table.staging.task_writer._INLINE_BYTES", 0)
+        monkeypatch.setattr("lakelog.table.staging.staged_rows.INLINE_BYTES", 0)
     old = lake.table("db.t")
     table.alter(AddColumn(("s",), STRING))
     decide(table, 0, id=[1], n=[10], s=["a"])

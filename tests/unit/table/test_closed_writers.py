@@ -30,7 +30,6 @@ from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, 
 from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
-from lakelog.table.write import table_writer
 from log_tables import files, make, rows, silence, write
 
 DAY_MS = 24 * 3_600_000
@@ -164,7 +163,7 @@ def closed_meanwhile(table) -> AbstractContextManager[None]:
     """A block that is suspended with a decided epoch, whose writer closes while others seal it and write on."""
     writer = table.writer()
     writer.write(rows(1))
-    writer._committer.commit(0, [writer._task.finish()])
+    writer._sealer.committer.commit(0, [writer._task.finish()])
     writer._task = None
 
     def others() -> None:
@@ -214,7 +213,7 @@ def test_a_reader_sees_a_decided_epoch_whose_writer_was_taken_for_dead_meanwhile
         seen.append(+net(table, "latest-full"))
 
     monkeypatch.setattr(DecidedEpochs, "decide", forgotten)
-    monkeypatch.setattr(table_writer, "seal_in_turn", before_the_seal)
+    monkeypatch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", before_the_seal)
     write(table, 1, 2)
     assert seen[0] == Counter([1, 2])
 
@@ -253,7 +252,7 @@ def test_a_suspended_writer_whose_epoch_others_have_sealed(table, suspended) -> 
         with meanwhile(DecidedEpochs, "decide", others):
             writer.commit()
     else:
-        writer._committer.commit(0, [writer._task.finish()])
+        writer._sealer.committer.commit(0, [writer._task.finish()])
         others()
         abort(writer)
     writer.close()
@@ -263,7 +262,7 @@ def test_a_suspended_writer_whose_epoch_others_have_sealed(table, suspended) -> 
 
 def abort(writer: Any) -> None:
     """The answer to its decision was lost: it decides to abort."""
-    committer = writer._committer
+    committer = writer._sealer.committer
     committer._known = None
     committer.commit(0, [])
 

@@ -135,7 +135,7 @@ def test_a_decided_epoch_without_a_snapshot_is_open_by_its_decided_offsets(tmp_p
     table = make(tmp_path)
     writer = table.writer()
     writer.write(rows(1, 2, 3, 4))
-    monkeypatch.setattr("lakelog.table.write.table_writer.seal_in_turn", lambda *_, **__: None)
+    monkeypatch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
     writer.commit()
     log = table.health().figures.log
     assert all(b.applied < b.decided <= b.end for b in log.buckets)

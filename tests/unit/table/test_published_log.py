@@ -13,10 +13,10 @@ from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, Unavailable
 from lakelog.io.journal import Journal
 from lakelog.io.storage.file_io import FileStatus
-from lakelog.lake.output.describe import describe
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
 from lakelog.service.optimizer.runner import RunContext, run_action
+from lakelog.sql.runtime.describe import describe
 from lakelog.table.health.actions import HEALING, plan_actions
 from lakelog.table.health.collect import collect_table_stats
 from lakelog.table.maintenance import publish

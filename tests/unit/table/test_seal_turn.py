@@ -136,7 +136,7 @@ def decided(table: Table, monkeypatch, count: int) -> list[TableWriter]:
     """Writers that have decided an epoch each, with row n of the nth, and have not sealed it."""
     writers = [table.writer() for _ in range(count)]
     with monkeypatch.context() as patched:
-        patched.setattr("lakelog.table.write.table_writer.seal_in_turn", lambda *_, **__: None)
+        patched.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
         for at, writer in enumerate(writers):
             writer.write(rows(at))
             writer.commit()
@@ -153,7 +153,7 @@ def test_many_writers_need_one_snapshot_and_one_segment_of_markers(tmp_path: Pat
 
     with monkeypatch.context() as patched:
         patched.setattr(LocalFileIO, "create", noted)
-        seal(writers[3]._committer)  # type: ignore[arg-type]
+        seal(writers[3]._sealer.committer)  # type: ignore[arg-type]
     assert (made.count("snapshot"), made.count("segments")) == (1, 1)
     for writer in writers:
         writer.close()
@@ -180,7 +180,7 @@ def test_a_snapshot_of_another_sealer_with_the_same_last_epoch_counts_for_its_ep
                 "lakelog.table.model.decided_epochs.DecidedEpochs.all",
                 lambda decided: [record for record in found(decided) if record.writer != missed],
             )
-            assert seal(other._committer) is not None  # type: ignore[arg-type]
+            assert seal(other._sealer.committer) is not None  # type: ignore[arg-type]
         return create(io, path, data)
 
     monkeypatch.setattr(LocalFileIO, "create", after_another)
@@ -196,7 +196,7 @@ def test_a_listing_that_misses_an_epoch_of_a_lane_loses_none(tmp_path: Path, mon
     table = make(tmp_path, key="")
     (writer,) = decided(table, monkeypatch, 1)
     with monkeypatch.context() as patched:
-        patched.setattr("lakelog.table.write.table_writer.seal_in_turn", lambda *_, **__: None)
+        patched.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
         for at in (1, 2):
             writer.write(rows(at))
             writer.commit()

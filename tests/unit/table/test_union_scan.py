@@ -314,7 +314,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
     with table.writer() as writer:
         writer.write(rows(1))
         writer.commit()
-        monkeypatch.setattr("lakelog.table.write.table_writer.seal_in_turn", lambda *_, **__: None)
+        monkeypatch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
         writer.write(rows(2))
         writer.commit()
         writer.write(rows(3, 4))

@@ -11,7 +11,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitConflict, CommitDecided, InvalidRequest, LakelogError, Unavailable
-from lakelog.table.staging import task_writer
+from lakelog.table.staging import staged_rows
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import rows
 
@@ -134,15 +134,15 @@ def test_a_bucket_that_fails_leaves_no_files_of_the_others(tmp_path, monkeypatch
     lake = connect(warehouse=str(tmp_path))
     lake.sql("create table db.t (id int, primary key (id)) using lakelog tblproperties ('bucket' = '4')")
     table = lake.table("db.t")
-    write = task_writer.write_run_files
+    write = staged_rows.write_run_files
 
     def fails_once(dynamic, partition, bucket, *rest):
         if bucket == 2:
             raise Unavailable("no room")
         return write(dynamic, partition, bucket, *rest)
 
-    monkeypatch.setattr(task_writer, "write_run_files", fails_once)
-    monkeypatch.setattr(task_writer, "_INLINE_BYTES", 0)
+    monkeypatch.setattr(staged_rows, "write_run_files", fails_once)
+    monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
     with pytest.raises(Unavailable, match="no room"), table.writer() as writer:
         writer.write(pa.table({"id": pa.array(range(1000), pa.int32())}))
     assert not list((tmp_path / "db.db" / "t").glob("bucket-*/*.parquet"))

@@ -98,8 +98,7 @@ def optimize(
     any machines may maintain the same tables.
     """
     settings = OptimizerSettings(tables, kinds or KINDS, interval, parallel, max_bytes_per_hour, run_time)
-    lake = _lake(process, warehouse, on_spark, master, remote)
-    try:
+    with _lake(process, warehouse, on_spark, master, remote) as lake:
         if dry_run:
             return _run_events(Optimizer(lake, settings), format_name)
         executor = lake.executor(start=True) if on_spark or master or remote else None
@@ -109,9 +108,7 @@ def optimize(
                 failed = any(run.outcome == FAILED for run in optimizer.once())
                 return 1 if failed or optimizer.state().troubles else 0
             optimizer.serve()
-        return 0
-    finally:
-        lake.close()
+    return 0
 
 
 def _lake(process: Process | None, warehouse: str, on_spark: bool, master: str | None, remote: str | None) -> Lake:

@@ -47,12 +47,9 @@ def compact(
     """Compact the files of every bucket of TABLE (db.table)."""
     if on_spark and process is not None:
         process.silence_children()
-    lake = connect(warehouse=warehouse)
     specs = [dict(_pair(part) for part in spec.split(",")) for spec in partitions]
-    try:
+    with connect(warehouse=warehouse) as lake:
         done = lake.table(table).compact(full=not minor, partitions=specs, where=where, on_spark=on_spark)
-    finally:
-        lake.close()
     FactPrinter(format_name).print(_summary(done), _facts(table, done))
 
 

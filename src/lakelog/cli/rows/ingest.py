@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -50,9 +51,9 @@ def ingest(
     The password is in PGPASSWORD or ~/.pgpass. The next run continues where this one has stopped. Until then, and until
     --drop-slot, the slot makes the server keep all changes.
     """
-    lake = connect(warehouse=warehouse)
     printer = FactPrinter(format_name)
-    try:
+    # Ctrl-C is the usual end; the next run resumes from the committed positions
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt):
         ingest_run = lake.ingest(
             source,
             [name for name in tables.split(",") if name.strip()],
@@ -72,11 +73,6 @@ def ingest(
         else:
             with ended_by_signals():
                 _print_progress(ingest_run.run(once=once, copy_again=copy_again), printer)
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end; the next run resumes from the committed positions.
-        return
-    finally:
-        lake.close()
 
 
 def _print_progress(run: Iterable[Any], printer: FactPrinter) -> None:

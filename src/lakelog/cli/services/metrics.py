@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -48,16 +49,11 @@ def metrics(
     """
     token = None if token_file is None else read_token(token_file)
     tls = None if tls_certificate is None or tls_key is None else (tls_certificate, tls_key)
-    lake = connect(warehouse=warehouse)
-    try:
+    # Ctrl-C is the usual end of a server, not a failure
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt):
         if not serve:
             click.echo(METRICS.text(lake), nl=False)
             return
         with ended_by_signals(), METRICS.serve(lake, port=port, host=host, token=token, tls=tls) as endpoint:
             remark(f"metrics at {endpoint.url}; Ctrl-C stops")
             endpoint.wait()
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end of a server, not a failure.
-        return
-    finally:
-        lake.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import click
 
@@ -25,13 +26,10 @@ def view() -> None:
 @format_option
 def list_views(database: str | None, warehouse: str, format_name: str) -> None:
     """List the views of DATABASE, or of all databases."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         names = [database] if database else lake.list_databases()
         shown = [lake.run(f"SHOW MATERIALIZED VIEWS IN `{name.replace('`', '``')}`")[0] for name in names]
         PRINTERS[format_name]().print_result(shown)
-    finally:
-        lake.close()
 
 
 @view.command()
@@ -39,11 +37,8 @@ def list_views(database: str | None, warehouse: str, format_name: str) -> None:
 @warehouse_option
 def explain(name: str, warehouse: str) -> None:
     """Show which engine computes view NAME, and what it computes after a change of a source."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         click.echo(lake.views.explain(name))
-    finally:
-        lake.close()
 
 
 @view.command()
@@ -53,18 +48,15 @@ def explain(name: str, warehouse: str) -> None:
 @format_option
 def refresh(names: tuple[str, ...], rebuild: bool, warehouse: str, format_name: str) -> int:
     """Refresh VIEW, or all views, once; each after the views that it reads. 1 if one fails."""
-    lake, failures = connect(warehouse=warehouse), 0
-    printer = FactPrinter(format_name)
-    try:
+    printer, failures = FactPrinter(format_name), 0
+    with connect(warehouse=warehouse) as lake:
         for name in lake.views.ordered(names or None):
             try:
                 _print(printer, lake.views.rebuild(name) if rebuild else lake.views.refresh(name))
             except LakelogError as why:
                 failures += 1
                 click.echo(f"{name}: {why}", err=True)
-        return 1 if failures else 0
-    finally:
-        lake.close()
+    return 1 if failures else 0
 
 
 @view.command()
@@ -77,17 +69,12 @@ def run(names: tuple[str, ...], warehouse: str, format_name: str) -> None:
     Each refresh prints one line, or one JSON object with --format jsonl. A view that fails is tried again after a
     pause. Several processes may run the same views.
     """
-    lake, stop = connect(warehouse=warehouse), threading.Event()
     printer = FactPrinter(format_name)
-    try:
-        with ended_by_signals():
-            remark(f"keeping {', '.join(lake.views.ordered(names or None)) or 'no view'} fresh; Ctrl-C stops")
-            for done in lake.views.run(names or None, stop, _show_failure):
-                _print(printer, done)
-    except KeyboardInterrupt:
-        return  # the usual end of a service
-    finally:
-        lake.close()
+    # Ctrl-C is the usual end of a service
+    with connect(warehouse=warehouse) as lake, suppress(KeyboardInterrupt), ended_by_signals():
+        remark(f"keeping {', '.join(lake.views.ordered(names or None)) or 'no view'} fresh; Ctrl-C stops")
+        for done in lake.views.run(names or None, threading.Event(), _show_failure):
+            _print(printer, done)
 
 
 def _print(printer: FactPrinter, done: Refresh) -> None:

@@ -193,9 +193,9 @@ class TableCommit:
 
     def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
         """Deletes the renumbered files of earlier rounds; the caller owns the request's files and may retry."""
-        given = [f for b in request.files for f in (*b.new_files, *b.changelog_files)]
+        files = [f for b in request.files for f in (*b.new_files, *b.changelog_files)]
         for change in changes:
-            self.renumbering.delete(change, but=given)
+            self.renumbering.delete(change, but=files)
 
     def _create(self, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
         """Creates the snapshot. Returns False if another commit has taken its number."""
@@ -206,9 +206,9 @@ class TableCommit:
                 return self._publish(path, snapshot, entries) or self._is_at(path, snapshot) is True
             except CommitUnknown as why:
                 unknown = why
-            found = self._is_at(path, snapshot)
-            if found is not None:
-                return found
+            is_there = self._is_at(path, snapshot)
+            if is_there is not None:
+                return is_there
             # it may still appear; creating the same snapshot again is harmless
         raise CommitUnknown(
             f"unknown whether '{path}' was created: check with commit user {snapshot.commit_user} and identifier "
@@ -232,11 +232,11 @@ class TableCommit:
 
     def _is_at(self, path: str, snapshot: Snapshot) -> bool | None:
         """Returns whether the snapshot's file contains this snapshot; None if there is no file."""
-        found = self._content(path)
-        if found is None:
+        content = self._content(path)
+        if content is None:
             return None
         # an owner writes the file with its own formatting
-        return found == snapshot.to_json() or (self._owner is not None and Snapshot.from_json(found) == snapshot)
+        return content == snapshot.to_json() or (self._owner is not None and Snapshot.from_json(content) == snapshot)
 
     def _follows_the_newest(
         self, snapshot: Snapshot, entries: Sequence[ManifestEntry], latest: Snapshot | None
@@ -263,8 +263,8 @@ class TableCommit:
         if snapshot.id + 1 in ids:
             # a later snapshot shows its base
             base = self.snapshots.get(snapshot.id + 1).base_manifest_list
-            held = {e.identifier for e in self.manifests.live_of_list(base)}
-            if all((e.identifier in held) == (e.kind == ADD) for e in entries):
+            identifiers = {e.identifier for e in self.manifests.live_of_list(base)}
+            if all((e.identifier in identifiers) == (e.kind == ADD) for e in entries):
                 return True
         elif snapshot.id not in ids:
             raise CommitUnknown(

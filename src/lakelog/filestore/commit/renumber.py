@@ -72,10 +72,10 @@ class SequenceRewriter:
             one_file=True,
             style=changelog_style(Options(written.options), file.level) if is_changelog else None,
         )
-        made = writer.write(_shifted(files, partition, bucket, file, shift))
-        if len(made) != 1:
-            raise InternalError(f"data file '{file.file_name}' became {len(made)} files while it was renumbered")
-        return made[0]
+        copies = writer.write(_shifted(files, partition, bucket, file, shift))
+        if len(copies) != 1:
+            raise InternalError(f"data file '{file.file_name}' became {len(copies)} files while it was renumbered")
+        return copies[0]
 
     def delete(self, change: BucketFiles, but: Sequence[DataFileMeta]) -> None:
         """Deletes the new and changelog files of a change that no snapshot will reference, except ``but``."""

@@ -50,13 +50,13 @@ class BucketVectors:
         replaced = [e for e in self._entries if self._paths.schema.is_keyed or _names(e) & touched]
         if not self._new and not any(_names(e) & dropped for e in replaced):
             return IndexChange(seen=seen)
-        held = {name for entry in replaced for name in _names(entry)}
-        after = {name: at for name, at in self.deleted(held - dropped).items() if len(at)}
+        names = {name for entry in replaced for name in _names(entry)}
+        after = {name: at for name, at in self.deleted(names - dropped).items() if len(at)}
         for name, parts in self._new.items():
             # each row is found at most once, and never if it is already deleted
             after[name] = np.sort(np.concatenate([*parts, after.get(name, np.empty(0, dtype=np.int64))]))
-        made = (write_vectors(self._io, self._paths, self._partition, self._bucket, after),) if after else ()
-        return IndexChange(made, frozenset(e.file_name for e in replaced), seen)
+        entries = (write_vectors(self._io, self._paths, self._partition, self._bucket, after),) if after else ()
+        return IndexChange(entries, frozenset(e.file_name for e in replaced), seen)
 
 
 def _names(entry: IndexManifestEntry) -> set[str]:

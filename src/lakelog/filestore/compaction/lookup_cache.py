@@ -67,8 +67,8 @@ class LookupCache:
             self._looked_up[name] = None
         if copy is None and is_again and limit != 0:
             copy = self._copied(name, read, limit)
-        found = None if copy is None else _mapped(copy.path)
-        yield from read() if found is None else found
+        batches = None if copy is None else _mapped(copy.path)
+        yield from read() if batches is None else batches
 
     @property
     def size(self) -> int:
@@ -79,23 +79,23 @@ class LookupCache:
         path = self._new_path()
         try:
             _write(path, read())
-            made = _Copy(path, path.stat().st_size, clock.monotonic_s())
+            copy = _Copy(path, path.stat().st_size, clock.monotonic_s())
         except OSError as failure:
             # a full disk must not stop a compaction
             _LOG.warning("no local copy of %s for lookups: %s", name, failure)
             path.unlink(missing_ok=True)
             return None
         with self._lock:
-            if limit is not None and made.size > limit:
+            if limit is not None and copy.size > limit:
                 path.unlink()
                 return None
             other = self._copies.pop(name, None)
             if other is not None:
                 other.path.unlink(missing_ok=True)
-            self._copies[name] = made
+            self._copies[name] = copy
             while limit is not None and sum(c.size for c in self._copies.values()) > limit:
                 self._drop(next(iter(self._copies)))
-        return made
+        return copy
 
     def _new_path(self) -> Path:
         with self._lock:

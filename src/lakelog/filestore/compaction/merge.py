@@ -82,8 +82,8 @@ class CompactionMerge:
         if options.need(FORCE_REWRITE):
             return True
         for option in (FILE_FORMAT_PER_LEVEL, FILE_COMPRESSION_PER_LEVEL):
-            given = levels_of(option, options)
-            if given.get(file.level) != given.get(self.task.output_level):
+            by_level = levels_of(option, options)
+            if by_level.get(file.level) != by_level.get(self.task.output_level):
                 return True
         if file.level != 0 or self.task.reaches_top_level or not needs_lookup(options):
             return False

@@ -65,18 +65,18 @@ class RecordExpiry:
         fields = self.schema.fields
         at = self.schema.field_names.index(self.column)
         low, _, _ = stats_bounds(file.value_stats, [f.type for f in fields], at)
-        found = _as_seconds(low)
-        return found is not None and found < self.oldest
+        seconds = _as_seconds(low)
+        return seconds is not None and seconds < self.oldest
 
 
 def check_time_column(schema: TableSchema) -> None:
     """Raises InvalidOption if ``record-level.time-field`` names a column that has no times, or none of the table."""
     name = Options(schema.options).get_typed(RECORD_TIME_FIELD)
     if name is not None and not (name in schema.field_names and _has_times(schema.field(name))):
-        found = type_keyword(schema.field(name).type) if name in schema.field_names else "no column of the table"
+        kind = type_keyword(schema.field(name).type) if name in schema.field_names else "no column of the table"
         raise InvalidOption(
             f"option '{RECORD_TIME_FIELD.key}' = '{name}' must be a column of type INT, BIGINT or TIMESTAMP, and it is "
-            f"{found}: {_fitting(schema)}"
+            f"{kind}: {_fitting(schema)}"
         )
 
 
@@ -92,8 +92,8 @@ def _fitting(schema: TableSchema) -> str:
 def _seconds(values: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(values.type):
         return pc.divide(pc.cast(pc.cast(values, pa.timestamp("ms"), safe=False), pa.int64()), 1000)
-    whole = pc.cast(values, pa.int64())
-    return pc.if_else(pc.greater_equal(whole, _MILLISECONDS_FROM), pc.divide(whole, 1000), whole)
+    seconds = pc.cast(values, pa.int64())
+    return pc.if_else(pc.greater_equal(seconds, _MILLISECONDS_FROM), pc.divide(seconds, 1000), seconds)
 
 
 def _as_seconds(value: Any) -> int | None:

@@ -126,17 +126,17 @@ def pick_small_files(
     ``full``) that stays within the target size or has not reached it.
     """
     least = 2 if full else trigger
-    held: list[DataFileMeta] = []
+    files_so_far: list[DataFileMeta] = []
     size = 0
     for file in files:
         if file.file_size < target_size * _SMALL_SHARE and (size < target_size or full):
-            held.append(file)
+            files_so_far.append(file)
             size += file.file_size
             continue
-        if len(held) >= least:
+        if len(files_so_far) >= least:
             break
-        held, size = ([file], file.file_size) if file.file_size < target_size * _SMALL_SHARE else ([], 0)
-    return tuple(held) if len(held) >= least else ()
+        files_so_far, size = ([file], file.file_size) if file.file_size < target_size * _SMALL_SHARE else ([], 0)
+    return tuple(files_so_far) if len(files_so_far) >= least else ()
 
 
 def is_small(file: DataFileMeta, target_size: int) -> bool:

@@ -92,17 +92,17 @@ class UpperLevels:
         for level in self._levels:
             if not len(left):
                 return
-            wanted = [taken(part, left) for part in keys]
-            low, high = key_at(wanted, 0), key_at(wanted, len(left) - 1)
+            keys_left = [taken(part, left) for part in keys]
+            low, high = key_at(keys_left, 0), key_at(keys_left, len(left) - 1)
             seen = np.zeros(len(left), dtype=np.bool_)
             for stretch in level.between(low, high):
-                at = stretch.rows_of(wanted)
-                found = np.flatnonzero(at >= 0)
-                if len(found):
-                    seen[found] = True
-                    positions = at[found]
+                at = stretch.rows_of(keys_left)
+                hits = np.flatnonzero(at >= 0)
+                if len(hits):
+                    seen[hits] = True
+                    positions = at[hits]
                     rows = stretch.batch.take(pa.array(positions))
-                    yield Hits(stretch.file, left[found], stretch.first + positions, rows)
+                    yield Hits(stretch.file, left[hits], stretch.first + positions, rows)
             left = left[~seen]
 
 
@@ -124,9 +124,9 @@ class _KeyedBatch:
     def high(self) -> Key:
         return key_at(self.parts, self.batch.num_rows - 1)
 
-    def rows_of(self, wanted: Sequence[Part]) -> Indices:
+    def rows_of(self, keys: Sequence[Part]) -> Indices:
         """The row of each key; -1 for a key without a row or with a deleted one."""
-        at = find_keys(wanted, self.parts)
+        at = find_keys(keys, self.parts)
         if self.deleted is None or not len(self.deleted):
             return at
         positions = self.first + at
@@ -149,11 +149,11 @@ class _Level:
     def between(self, low: Key, high: Key) -> Iterator[_KeyedBatch]:
         """The batches with possible keys from ``low`` to ``high``."""
         while self._fill(low, high):
-            held = self._held
-            if held is None or held.low > high:
+            batches = self._held
+            if batches is None or batches.low > high:
                 return
-            yield held
-            if held.high > high:
+            yield batches
+            if batches.high > high:
                 return
             self._held = None
 

@@ -235,20 +235,20 @@ class Expiry:
 
     def _expire_changelogs(self, removal: Removal) -> None:
         references = self.references
-        held = references.changelogs()
-        newest = self.references.snapshots.latest_id() if len(held) > 1 else None
+        changelogs = references.changelogs()
+        newest = self.references.snapshots.latest_id() if len(changelogs) > 1 else None
         if newest is None:
             return
         needed = Consumers(references.io, references.paths).smallest()
-        times = {root.snapshot.id + 1: root.snapshot.time_millis for root in held}
-        first, last = held[0].snapshot.id, held[-1].snapshot.id
+        times = {root.snapshot.id + 1: root.snapshot.time_millis for root in changelogs}
+        first, last = changelogs[0].snapshot.id, changelogs[-1].snapshot.id
         limit = min(last, last if needed is None else needed)
         keep = changelog_retention(self._options)
         end = pick_end(first, newest, times.get, keep, clock.now_ms(), limit)
         if end > first:
             now_ms = storage_now_ms(references.io, references.paths.root)
             end = pick_end(first, newest, times.get, keep, now_ms, limit)
-        expiring = [root for root in held if root.snapshot.id < end]
+        expiring = [root for root in changelogs if root.snapshot.id < end]
         if expiring:
             candidates = {path for root in expiring for path in references.files_to_delete(root)}
             removal.remove(expiring, candidates, removal.all_roots, after=self._write_changelog_hints)

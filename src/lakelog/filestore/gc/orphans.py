@@ -114,10 +114,10 @@ class OrphanCleaning:
     def _own_files(self, branch: str) -> Iterator[tuple[str, int, int]]:
         """Temporary files of a branch, and snapshots beyond a gap."""
         paths = self.references.of_branch(branch).paths
-        found = [(name, *file) for name in OWN_DIRECTORIES for file in self._inside(f"{paths.branch_root}/{name}")]
+        files = [(name, *file) for name in OWN_DIRECTORIES for file in self._inside(f"{paths.branch_root}/{name}")]
         # requested after the listing, so that it includes later commits
         chain = set(Snapshots(self._io, paths).chain_ids())
-        for name, path, status in found:
+        for name, path, status in files:
             snapshot = _SNAPSHOT.fullmatch(status.name) if name == "snapshot" else None
             stray = snapshot is not None and chain and int(snapshot[1]) not in chain
             if stray or _TEMPORARY.fullmatch(status.name):
@@ -149,12 +149,12 @@ def partition_levels(io: FileIO, paths: TablePaths) -> Iterator[list[tuple[str, 
     schema = paths.schema
     parents = [paths.data_root]
     for depth in range(len(schema.partition_keys) + 1):
-        wanted = "bucket-" if depth == len(schema.partition_keys) else f"{schema.partition_keys[depth]}="
+        prefix = "bucket-" if depth == len(schema.partition_keys) else f"{schema.partition_keys[depth]}="
         level = [
             (f"{parent}/{status.name}", status)
             for parent in parents
             for status in io.list(parent)
-            if status.is_dir and status.name.startswith(wanted) and (depth > 0 or status.name not in _NOT_DATA)
+            if status.is_dir and status.name.startswith(prefix) and (depth > 0 or status.name not in _NOT_DATA)
         ]
         yield level
         parents = [path for path, _ in level]

@@ -76,8 +76,8 @@ def pick_old_partitions(
     """
     changed: dict[bytes, float | None] = {}
     for entry in live:
-        before, made = changed.get(entry.partition, 0), entry.file.creation_time_ms
-        changed[entry.partition] = None if before is None or made is None else max(before, made)
+        before, created = changed.get(entry.partition, 0), entry.file.creation_time_ms
+        changed[entry.partition] = None if before is None or created is None else max(before, created)
     out = []
     for partition, changed_ms in changed.items():
         if rule.strategy == "update-time":
@@ -154,13 +154,13 @@ class PartitionExpiry:
 
 
 def _default_time(text: str) -> datetime:
-    found = _DEFAULT.fullmatch(text)
-    if found is None:
+    match = _DEFAULT.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     # parts outside of their range carry over, as in Java's lenient dates
     start = datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
-    fraction = int((found[7] or "0").ljust(6, "0")[:6])
+    fraction = int((match[7] or "0").ljust(6, "0")[:6])
     return start + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second, microseconds=fraction)
 
 

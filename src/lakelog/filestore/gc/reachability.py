@@ -77,19 +77,19 @@ class ReachableFiles:
 
     def branches(self) -> dict[str, int]:
         """All branches except main: name → ms since 1970 of its directory's last change."""
-        found = ((_BRANCH.fullmatch(s.name), s.mtime_ms) for s in self.io.list(self.paths.branches) if s.is_dir)
-        return dict(sorted((match[1], changed) for match, changed in found if match))
+        matches = ((_BRANCH.fullmatch(s.name), s.mtime_ms) for s in self.io.list(self.paths.branches) if s.is_dir)
+        return dict(sorted((match[1], changed) for match, changed in matches if match))
 
     def chain(self) -> list[GcRoot]:
         """The snapshots of this branch, oldest first: the run of consecutive ids that ends at the newest."""
         out: list[GcRoot] = []
         for snapshot_id in self.snapshots.chain_ids():
             try:
-                found = self.snapshots.read(snapshot_id)
+                snapshot = self.snapshots.read(snapshot_id)
             except NotFound:
                 out.clear()  # expiry continues from the oldest
                 continue
-            out.append(GcRoot(self.paths.snapshot(snapshot_id), found, follows=bool(out)))
+            out.append(GcRoot(self.paths.snapshot(snapshot_id), snapshot, follows=bool(out)))
         return out
 
     def tags(self) -> list[Tag]:
@@ -168,18 +168,18 @@ class ReachableFiles:
     def data_of(self, root: GcRoot, names: set[str] | None = None) -> set[str]:
         """The data and changelog files that a root needs, with their extra files; ``names`` limits it to these."""
         snapshot, manifests = root.snapshot, self.manifests
-        wanted: EntryTest | None = None
+        test: EntryTest | None = None
         if names is not None:
-            wanted = lambda e: e.file.file_name in names or not names.isdisjoint(e.file.extra_files)  # noqa: E731
+            test = lambda e: e.file.file_name in names or not names.isdisjoint(e.file.extra_files)  # noqa: E731
         if root.kind == CHANGELOG:
             entries = self.changelog(snapshot)
             if self._keeps_deltas:
                 entries += [e for e in manifests.delta(snapshot) if e.kind == ADD and is_from_writer(e.file)]
         else:
-            entries = [] if root.follows else manifests.live(snapshot, wanted=wanted)
+            entries = [] if root.follows else manifests.live(snapshot, wanted=test)
             entries += [e for e in manifests.delta(snapshot) if e.kind == ADD] if root.follows else []
             entries += self.changelog(snapshot) if root.kind == SNAPSHOT else []
-        return {path for e in entries if wanted is None or wanted(e) for path in self.entry_files(e)}
+        return {path for e in entries if test is None or test(e) for path in self.entry_files(e)}
 
     def files_to_delete(self, root: GcRoot) -> set[str]:
         """The files of a root that is about to be removed; missing files are already removed."""
@@ -202,11 +202,11 @@ class ReachableFiles:
 
     def _read(self, roots: Callable[[], Sequence[GcRoot]], read: Callable[[GcRoot], set[str]]) -> set[str]:
         while True:
-            held = roots()
+            roots_read = roots()
             try:
-                return {path for root in held for path in read(root)}
+                return {path for root in roots_read for path in read(root)}
             except NotFound:
-                if all(self.io.exists(root.path) for root in held):
+                if all(self.io.exists(root.path) for root in roots_read):
                     raise
 
     @property
@@ -234,10 +234,10 @@ class ReachableFiles:
 
     def _directory(self, entry: ManifestEntry) -> str:
         bucket_key = (entry.partition, entry.bucket)
-        found = self._directories.get(bucket_key)
-        if found is None:
-            found = self._directories[bucket_key] = self.paths.bucket_dir(*bucket_key)
-        return found
+        directory = self._directories.get(bucket_key)
+        if directory is None:
+            directory = self._directories[bucket_key] = self.paths.bucket_dir(*bucket_key)
+        return directory
 
     def _content(self, path: str) -> bytes | None:
         try:

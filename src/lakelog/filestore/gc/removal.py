@@ -116,5 +116,5 @@ class Removal:
 
 def _note(data: bytes) -> tuple[dict[str, str], set[str]]:
     """The roots of a removal, and its candidate files."""
-    found: dict[str, Any] = orjson.loads(data)
-    return {str(path): str(first) for path, first in found["roots"].items()}, {str(name) for name in found["files"]}
+    values: dict[str, Any] = orjson.loads(data)
+    return {str(path): str(first) for path, first in values["roots"].items()}, {str(name) for name in values["files"]}

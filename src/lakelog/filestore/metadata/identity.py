@@ -60,19 +60,19 @@ class Identity:
         if within_s and monotonic_s() < _SEEN.get(key, float("-inf")) + within_s:
             return
         try:
-            found = self._found()
+            schema = self._found()
         except Unavailable:
             if within_s:
                 return
             raise
-        if found is None and self.io.snapshot_owner is not None:
+        if schema is None and self.io.snapshot_owner is not None:
             return  # the server may store the schemas elsewhere; it checks the table at commit
-        if found is None:
+        if schema is None:
             raise TableReplaced(
                 f"table {self.name} is no longer in '{self.paths.root}': it was dropped or renamed since it was "
                 f"opened. Nothing was written; open it again by its current name{self._if_local()}"
             )
-        if not self._is_same(found):
+        if not self._is_same(schema):
             raise TableReplaced(
                 f"table {self.name} was dropped or renamed, and another table was created in '{self.paths.root}' "
                 "since it was opened. Nothing was written; open it again to work with the new one"
@@ -104,8 +104,8 @@ class Identity:
 
     def is_distinguishable(self) -> bool:
         """Returns whether the table now at this path can distinguish snapshots of this table from its own."""
-        found = self._found()
-        return self.id is not None and found is not None and TABLE_ID in found.options
+        schema = self._found()
+        return self.id is not None and schema is not None and TABLE_ID in schema.options
 
     @property
     def id(self) -> str | None:
@@ -130,8 +130,8 @@ class Identity:
     def _read(self, path: str) -> TableSchema:
         return self._schemas.read(self.io, path)
 
-    def _is_same(self, found: TableSchema) -> bool:
+    def _is_same(self, schema: TableSchema) -> bool:
         """Returns whether a schema found at the path belongs to this table."""
-        if self.id is not None or TABLE_ID in found.options:
-            return found.options.get(TABLE_ID) == self.id
-        return found.time_millis == self.paths.schema.time_millis
+        if self.id is not None or TABLE_ID in schema.options:
+            return schema.options.get(TABLE_ID) == self.id
+        return schema.time_millis == self.paths.schema.time_millis

@@ -126,20 +126,20 @@ class Section:
 def sections(files: Sequence[DataFileMeta], keys: KeyRange) -> list[Section]:
     """The files of a bucket, grouped into sections in key order."""
     out: list[Section] = []
-    held: list[DataFileMeta] = []
+    section: list[DataFileMeta] = []
     low: Key = ()
     high: Key = ()
     ranges = [(*ends, file) for ends, file in zip(keys.of_files(files), files, strict=True)]
     for start, end, file in sorted(ranges, key=lambda item: item[:2]):
-        if held and start > high:
-            out.append(Section(tuple(held), low, high))
-            held = []
-        if not held:
+        if section and start > high:
+            out.append(Section(tuple(section), low, high))
+            section = []
+        if not section:
             low, high = start, end
-        held.append(file)
+        section.append(file)
         high = max(high, end)
-    if held:
-        out.append(Section(tuple(held), low, high))
+    if section:
+        out.append(Section(tuple(section), low, high))
     return out
 
 

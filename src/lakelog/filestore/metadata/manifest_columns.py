@@ -74,10 +74,10 @@ class FewEntries:
         """As ``EntryColumns.entries``."""
         if in_bucket is None:
             return self.held
-        wanted = {place for place in self.places if in_bucket(*place)}
-        if len(wanted) == len(self.places):
+        places = {place for place in self.places if in_bucket(*place)}
+        if len(places) == len(self.places):
             return self.held
-        return [e for e in self.held if (e.partition, e.bucket, e.total_buckets) in wanted]
+        return [e for e in self.held if (e.partition, e.bucket, e.total_buckets) in places]
 
     def at(self, rows: np.ndarray) -> Sequence[ManifestEntry]:
         """The entries of some row numbers."""
@@ -107,8 +107,8 @@ class EntryColumns:
     @property
     def nbytes(self) -> int:
         """Approximate size in memory in bytes."""
-        held = int(self.frame.estimated_size())
-        return held + sum(rows.nbytes + len(bucket_key[0]) + 300 for bucket_key, rows in self.buckets)
+        size = int(self.frame.estimated_size())
+        return size + sum(rows.nbytes + len(bucket_key[0]) + 300 for bucket_key, rows in self.buckets)
 
     @property
     def places(self) -> frozenset[tuple[bytes, int, int]]:
@@ -125,10 +125,10 @@ class EntryColumns:
         """The entries in manifest order; with ``in_bucket`` only those of the accepted buckets."""
         if in_bucket is None:
             return self.at(None)
-        wanted = [rows for bucket_key, rows in self.buckets if in_bucket(*bucket_key)]
-        if len(wanted) == len(self.buckets):
+        places = [rows for bucket_key, rows in self.buckets if in_bucket(*bucket_key)]
+        if len(places) == len(self.buckets):
             return self.at(None)
-        return self.at(np.sort(np.concatenate(wanted))) if wanted else []
+        return self.at(np.sort(np.concatenate(places))) if places else []
 
     def deleted_names(self) -> list[str]:
         """The names of the files in DELETE entries."""

@@ -199,9 +199,9 @@ class Manifests:
     def parts(self, name: str) -> Iterator[Part]:
         """The parts of one manifest, cached if they fit; otherwise each is released before the next one is decoded."""
         key = self._key(name)
-        found: tuple[Part, ...] | None = MANIFEST_CACHE.get(key)
-        if found is not None:
-            yield from found
+        parts: tuple[Part, ...] | None = MANIFEST_CACHE.get(key)
+        if parts is not None:
+            yield from parts
             return
         held: list[Part] = []
         size = 0
@@ -222,11 +222,11 @@ class Manifests:
     def read_records(self, name: str, decode: Callable[[Any], Any]) -> tuple[Any, ...]:
         """The decoded records of any metadata file of the manifest directory, in order."""
         key = self._key(name)
-        found: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
-        if found is None:
-            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_records(data)))
-            MANIFEST_CACHE.put(key, found, _RECORD_BYTES * (1 + len(found)))
-        return found
+        records: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
+        if records is None:
+            records = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_records(data)))
+            MANIFEST_CACHE.put(key, records, _RECORD_BYTES * (1 + len(records)))
+        return records
 
     def _key(self, name: str) -> tuple[FileIO, str]:
         return self.io, self.paths.manifest(name)

@@ -34,8 +34,8 @@ class Schemas:
 
     def newest_first(self) -> Iterator[TableSchema]:
         """All schemas of the table or branch, by listing; those of an earlier table in the directory are skipped."""
-        found = (_NAME.fullmatch(status.name) for status in self.io.list(self.paths.schemas))
-        for schema_id in sorted((int(match[1]) for match in found if match), reverse=True):
+        matches = (_NAME.fullmatch(status.name) for status in self.io.list(self.paths.schemas))
+        for schema_id in sorted((int(match[1]) for match in matches if match), reverse=True):
             schema = self._file(schema_id)
             if not self._is_foreign(schema):
                 yield schema
@@ -58,12 +58,12 @@ class Schemas:
         """The schema of this id. Raises NotFound."""
         if schema_id == self.paths.schema.id:
             return self.paths.schema
-        found = self._read.get(schema_id)
-        if found is None:
-            found = self._file(schema_id)
-            if not self._is_foreign(found):  # its file may be deleted, and its number used
-                self._read[schema_id] = found
-        return found
+        schema = self._read.get(schema_id)
+        if schema is None:
+            schema = self._file(schema_id)
+            if not self._is_foreign(schema):  # its file may be deleted, and its number used
+                self._read[schema_id] = schema
+        return schema
 
     def newest_id(self, at_least: int = 0) -> int:
         """The current id of the newest schema, which an ALTER TABLE may have written after this table was opened.
@@ -100,13 +100,13 @@ def rows_as(rows: pa.Table, written: TableSchema, table: TableSchema) -> pa.Tabl
     sources = {f.id: f for f in written.fields}
     change = as_before if written.id > table.id else evolve
     columns = []
-    for wanted in table.fields:
-        source = sources.get(wanted.id)
+    for target in table.fields:
+        source = sources.get(target.id)
         if source is None:
-            columns.append(pa.nulls(rows.num_rows, arrow_type(wanted.type)))
+            columns.append(pa.nulls(rows.num_rows, arrow_type(target.type)))
         else:
             values = rows.column(source.name).combine_chunks()
-            columns.append(change(values, source.type, wanted.type, wanted.name))
+            columns.append(change(values, source.type, target.type, target.name))
     others = [name for name in rows.column_names if name not in written.field_names]
     schema = pa.schema([*arrow_schema(table.fields), *(rows.schema.field(name) for name in others)])
     return pa.Table.from_arrays([*columns, *(rows.column(name) for name in others)], schema=schema)

@@ -110,8 +110,8 @@ class Snapshots:
 
     def stored_ms(self) -> dict[int, int]:
         """All ids, by listing, and the storage's time of their files (milliseconds)."""
-        found = ((_NAME.fullmatch(status.path), status.mtime_ms) for status in self.io.list(self.paths.snapshots))
-        return {int(match[1]): mtime_ms for match, mtime_ms in found if match}
+        matches = ((_NAME.fullmatch(status.path), status.mtime_ms) for status in self.io.list(self.paths.snapshots))
+        return {int(match[1]): mtime_ms for match, mtime_ms in matches if match}
 
     def exists(self, snapshot_id: int) -> bool:
         """Returns whether this snapshot exists."""
@@ -135,17 +135,17 @@ class Snapshots:
         path = self.paths.snapshot(snapshot_id)
         data = self.io.read(path)
         with parsing(path):
-            found = Snapshot.from_json(data)
-        own = self._own(snapshot_id, found)
-        return data if own is found else own.to_json()
+            snapshot = Snapshot.from_json(data)
+        own_data = self._own(snapshot_id, snapshot)
+        return data if own_data is snapshot else own_data.to_json()
 
     def is_foreign(self, snapshot_id: int) -> bool:
         """Returns whether a process of an earlier table has created this snapshot. Raises NotFound."""
         return is_foreign(self._read.read(self.io, self.paths.snapshot(snapshot_id)), self.paths.schema)
 
-    def _own(self, snapshot_id: int, found: Snapshot) -> Snapshot:
-        if not is_foreign(found, self.paths.schema):
-            return found
+    def _own(self, snapshot_id: int, snapshot: Snapshot) -> Snapshot:
+        if not is_foreign(snapshot, self.paths.schema):
+            return snapshot
         return empty_commit(snapshot_id, None if snapshot_id == 1 else self.read(snapshot_id - 1))
 
     def _is_deleted_or_foreign(self, snapshot_id: int) -> bool:
@@ -296,15 +296,15 @@ def pick_by_time(get: GetSnapshot, earliest: int, latest: int, millis: int) -> S
 
     Assumes that snapshots are committed in the order of their ids.
     """
-    found: Snapshot | None = None
+    newest: Snapshot | None = None
     while earliest <= latest:
         middle = (earliest + latest) // 2
         snapshot = get(middle)
         if snapshot.time_millis <= millis:
-            found, earliest = snapshot, middle + 1
+            newest, earliest = snapshot, middle + 1
         else:
             latest = middle - 1
-    return found
+    return newest
 
 
 def pick_by_watermark(get: GetSnapshot, earliest: int, latest: int, watermark: int) -> Snapshot | None:
@@ -312,12 +312,12 @@ def pick_by_watermark(get: GetSnapshot, earliest: int, latest: int, watermark: i
 
     Watermarks never decrease. Snapshots before the first one with a watermark count as earlier.
     """
-    found: Snapshot | None = None
+    oldest: Snapshot | None = None
     while earliest <= latest:
         middle = (earliest + latest) // 2
         snapshot = get(middle)
         if snapshot.watermark is not None and snapshot.watermark >= watermark:
-            found, latest = snapshot, middle - 1
+            oldest, latest = snapshot, middle - 1
         else:
             earliest = middle + 1
-    return found
+    return oldest

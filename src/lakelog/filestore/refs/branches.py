@@ -75,28 +75,28 @@ class Branches:
                 )
             owner.create_branch(name, tag)
             return
-        made = self._of(name)
-        self._io.delete_dir(made.branch_root)
+        paths = self._of(name)
+        self._io.delete_dir(paths.branch_root)
         schema_id = self.schema(MAIN_BRANCH).id
         if tag is not None:
-            found = Tags(self.references).get(tag)
+            start = Tags(self.references).get(tag)
             data = self._io.read(self._main.tag(tag))
-            self._io.write(made.tag(tag), data)
-            self._io.write(made.snapshot(found.snapshot.id), snapshot_json_of(data))
-            schema_id = found.snapshot.schema_id
+            self._io.write(paths.tag(tag), data)
+            self._io.write(paths.snapshot(start.snapshot.id), snapshot_json_of(data))
+            schema_id = start.snapshot.schema_id
         elif snapshot_id is not None:
             snapshots = Snapshots(self._io, self._main)
             snapshot = snapshots.get(snapshot_id)
-            self._io.write(made.snapshot(snapshot_id), snapshots.content(snapshot_id))
+            self._io.write(paths.snapshot(snapshot_id), snapshots.content(snapshot_id))
             schema_id = snapshot.schema_id
         # expiry deletes a root before it lists the others: if the root still exists, expiry will see the branch
         root = self._main.tag(tag) if tag is not None else self._main.snapshot(snapshot_id or 0)
         if (tag is not None or snapshot_id is not None) and not self._io.exists(root):
-            self._io.delete_dir(made.branch_root)
+            self._io.delete_dir(paths.branch_root)
             raise NotFound(f"'{root}' was deleted while branch '{name}' was created from it: choose a newer one")
         for number in reversed(self.schema_ids(MAIN_BRANCH)):
             if number <= schema_id:
-                self._io.write(made.schema_file(number), self._io.read(self._main.schema_file(number)))
+                self._io.write(paths.schema_file(number), self._io.read(self._main.schema_file(number)))
 
     def delete(self, name: str) -> None:
         """Deletes a branch and the files that only it referenced. Raises NotFound.
@@ -147,9 +147,9 @@ class Branches:
     def unused_files(self, name: str) -> frozenset[str]:
         """The names of files that the snapshots of a branch have added, and that main has never had."""
         branch = self.references.of_branch(name)
-        own = [root.snapshot for root in branch.chain()[1:]]  # the first one is the state that it began with
+        snapshots = [root.snapshot for root in branch.chain()[1:]]  # the first one is the state that it began with
         main = [root.snapshot for root in self.references.chain()]
-        return files_added_only(branch.manifests, own, self.references.manifests, main)
+        return files_added_only(branch.manifests, snapshots, self.references.manifests, main)
 
     def _is_complete(self, name: str) -> bool:
         """Returns whether a branch is complete, which its oldest schema, written last, indicates."""
@@ -158,8 +158,8 @@ class Branches:
 
     def schema_ids(self, name: str) -> Sequence[int]:
         """The ids of a branch's schemas, ascending; empty if the branch does not exist."""
-        found = (_SCHEMA.fullmatch(s.name) for s in self._io.list(self._of(name).schemas))
-        return sorted(int(match[1]) for match in found if match)
+        matches = (_SCHEMA.fullmatch(s.name) for s in self._io.list(self._of(name).schemas))
+        return sorted(int(match[1]) for match in matches if match)
 
     def _of(self, name: str) -> TablePaths:
         return replace(self._main, branch=name)

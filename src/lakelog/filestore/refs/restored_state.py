@@ -73,9 +73,9 @@ class RestoredState:
     def _request(self, user: str, latest: Snapshot | None) -> CommitRequest:
         manifests = Manifests(self.io, self.paths)
         live = {entry.identifier for entry in manifests.live(latest)}
-        wanted = manifests.live(self.state)
-        kept = [entry for entry in wanted if entry.identifier in live]
-        added = [entry for entry in wanted if entry.identifier not in live]
+        target = manifests.live(self.state)
+        kept = [entry for entry in target if entry.identifier in live]
+        added = [entry for entry in target if entry.identifier not in live]
         self._copy([e for e in added if e.file.file_name not in self.unused])
         files = [replace(e, file=self._copies.get(e.file.file_name, e.file)) for e in added]
         renamed = {e.file.file_name: f.file.file_name for e, f in zip(added, files, strict=True)}
@@ -114,10 +114,10 @@ class RestoredState:
             directory = self.paths.bucket_dir(entry.partition, entry.bucket)
             name = self._new_name(file.file_name)
             extra = tuple(name + e.removeprefix(file.file_name) for e in file.extra_files)
-            made = replace(file, file_name=name, extra_files=extra, external_path=None)
+            copy = replace(file, file_name=name, extra_files=extra, external_path=None)
             old = self.paths.files_of(directory, file)
-            pairs += zip(old, self.paths.files_of(directory, made), strict=True)
-            self._copies[file.file_name] = made
+            pairs += zip(old, self.paths.files_of(directory, copy), strict=True)
+            self._copies[file.file_name] = copy
         self._written += [new for _, new in pairs]
         if len(pairs) < 2:
             for pair in pairs:
@@ -134,13 +134,13 @@ class RestoredState:
     def _copied_index(self, entry: IndexManifestEntry, renamed: Mapping[str, str]) -> IndexManifestEntry:
         """The index file under a new name, with deletion vectors of the new data files."""
         if entry.file_name not in self._index_copies:
-            made = replace(entry, file_name=self.names.next("index-", ""), external_path=None)
+            copy = replace(entry, file_name=self.names.next("index-", ""), external_path=None)
             place = entry.partition, entry.bucket
             old = self.paths.bucket_index_file(*place, entry.file_name, entry.external_path)
-            new = self.paths.bucket_index_file(*place, made.file_name)
+            new = self.paths.bucket_index_file(*place, copy.file_name)
             self._written.append(new)
             self._copy_bytes((old, new))
-            self._index_copies[entry.file_name] = made
+            self._index_copies[entry.file_name] = copy
         ranges = entry.deletion_vectors
         if ranges is not None:
             ranges = tuple(replace(r, data_file=renamed.get(r.data_file, r.data_file)) for r in ranges)
@@ -157,13 +157,13 @@ def files_added_only(
     branch: Manifests, chain: Collection[Snapshot], main: Manifests, snapshots: Collection[Snapshot]
 ) -> frozenset[str]:
     """The names of files that snapshots of a branch have added, and that main has never had as far as is known."""
-    made = {e.file.file_name for snapshot in chain for e in branch.delta(snapshot) if e.kind != DELETE}
+    names = {e.file.file_name for snapshot in chain for e in branch.delta(snapshot) if e.kind != DELETE}
     for snapshot in snapshots:
-        made -= {e.file.file_name for e in main.delta(snapshot)}
+        names -= {e.file.file_name for e in main.delta(snapshot)}
     newest = max(snapshots, key=lambda s: s.id, default=None)
     for meta in () if newest is None else main.manifests_of(newest):
-        made -= {e.file.file_name for e in main.read(meta.file_name)}
-    return frozenset(made)
+        names -= {e.file.file_name for e in main.read(meta.file_name)}
+    return frozenset(names)
 
 
 def _by_bucket(entries: Iterable[ManifestEntry]) -> Iterable[BucketFiles]:

@@ -149,8 +149,8 @@ class Tags:
             return tag.ends < now
         if older_than is None:
             return False
-        made = tag.created or clock.local_time(tag.snapshot.time_millis)
-        return made < older_than
+        created = tag.created or clock.local_time(tag.snapshot.time_millis)
+        return created < older_than
 
     def _files(self, root: GcRoot) -> set[str]:
         """The files to delete with a tag; none while its snapshot exists."""
@@ -162,12 +162,12 @@ class Tags:
         return self.references.snapshots.get(snapshot.id).base_manifest_list == snapshot.base_manifest_list
 
     def _snapshot_id(self, snapshot_id: int | None) -> int:
-        found = self.references.snapshots.latest_id() if snapshot_id is None else snapshot_id
-        if found is None:
+        number = self.references.snapshots.latest_id() if snapshot_id is None else snapshot_id
+        if number is None:
             raise NotFound(
                 f"table {self.references.paths.table} has no snapshot yet: write rows before you create a tag"
             )
-        return found
+        return number
 
     def _tag_bytes(self, snapshot_id: int, retained: timedelta | None) -> bytes:
         paths, io = self.references.paths, self.references.io

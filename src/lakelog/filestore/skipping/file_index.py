@@ -70,20 +70,20 @@ def may_have_rows(io: FileIO, path: str, file: DataFileMeta, written: TableSchem
     ``path`` is the data file, ``filter`` has the column names of ``written``, the file's schema. Called before a file
     is opened, only if non-matching rows may be skipped. A missing, damaged or unsupported index is ignored.
     """
-    wanted = {}
+    columns = {}
     for name in filter.columns:
         values = equal_values(filter, name)
         kind = written.field(name).type
         column = None if values is None else exact_column([v for v in values if v is not None], arrow_type(kind))
         if column is not None:
-            wanted[name] = column
-    if not wanted or not _has_index(file):
+            columns[name] = column
+    if not columns or not _has_index(file):
         return True
     with contextlib.suppress(Corrupt, NotFound), _index_bytes(io, path, file) as read:
         return all(
-            _filter_at(kinds[BLOOM_FILTER], read).may_have_any(hash_values(wanted[name], written.field(name).type))
+            _filter_at(kinds[BLOOM_FILTER], read).may_have_any(hash_values(columns[name], written.field(name).type))
             for name, kinds in read_file_index(read).items()
-            if name in wanted and BLOOM_FILTER in kinds
+            if name in columns and BLOOM_FILTER in kinds
         )
     return True
 

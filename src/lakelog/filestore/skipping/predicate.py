@@ -144,14 +144,27 @@ class Not(Predicate):
 
 
 @dataclass(frozen=True)
-class Compare(Predicate):
+class _OfColumn(Predicate):
+    """A condition on one column."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return replace(self, column=names.get(self.column, self.column))
+
+
+@dataclass(frozen=True)
+class Compare(_OfColumn):
     """``column op value``; ``op`` is one of ``= != < <= > >=``. A value of None matches no row.
 
     NaN equals NaN and is above all numbers, as in the format and in SQL engines. ``width`` is the length of a CHAR
     column: its texts are compared as if blanks filled them up to it, and the value has that length.
     """
 
-    column: str
     op: str
     value: Any
     width: int | None = None
@@ -159,10 +172,6 @@ class Compare(Predicate):
     def __post_init__(self) -> None:
         if self.op not in _OPERATORS:
             raise InvalidRequest(f"unknown operator '{self.op}' on column '{self.column}': use {', '.join(_OPERATORS)}")
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset((self.column,))
 
     def may_match(self, bounds: Bounds) -> bool:
         known = bounds.get(self.column, _UNKNOWN)
@@ -194,27 +203,19 @@ class Compare(Predicate):
             return {"=": is_nan, ">=": is_nan, "!=": ~is_nan, "<": ~is_nan}.get(
                 self.op, field.is_valid() & pc.scalar(self.op == "<=")
             )
-        found = _OPERATORS[self.op](field, value)
-        return found | is_nan if self.op in ("!=", ">", ">=") else found
+        matches = _OPERATORS[self.op](field, value)
+        return matches | is_nan if self.op in ("!=", ">", ">=") else matches
 
     def negated(self) -> Predicate:
         return replace(self, op=_OPPOSITES[self.op])
 
-    def renamed(self, names: Mapping[str, str]) -> Predicate:
-        return replace(self, column=names.get(self.column, self.column))
-
 
 @dataclass(frozen=True)
-class In(Predicate):
+class In(_OfColumn):
     """True if the column has one of the values; a value of None matches no row. ``width`` is that of ``Compare``."""
 
-    column: str
     values: tuple[Any, ...]
     width: int | None = None
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset((self.column,))
 
     def may_match(self, bounds: Bounds) -> bool:
         return any(p.may_match(bounds) for p in self._equals())
@@ -236,23 +237,15 @@ class In(Predicate):
             return Or()
         return And(*(p.negated() for p in self._equals()))
 
-    def renamed(self, names: Mapping[str, str]) -> Predicate:
-        return replace(self, column=names.get(self.column, self.column))
-
     def _equals(self) -> tuple[Compare, ...]:
         return tuple(Compare(self.column, "=", v, self.width) for v in self.values if v is not None)
 
 
 @dataclass(frozen=True)
-class IsNull(Predicate):
+class IsNull(_OfColumn):
     """True if the column is NULL (or, with ``expected`` false, is not)."""
 
-    column: str
     expected: bool = True
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset((self.column,))
 
     def may_match(self, bounds: Bounds) -> bool:
         known = bounds.get(self.column, _UNKNOWN)
@@ -265,21 +258,13 @@ class IsNull(Predicate):
     def negated(self) -> Predicate:
         return replace(self, expected=not self.expected)
 
-    def renamed(self, names: Mapping[str, str]) -> Predicate:
-        return replace(self, column=names.get(self.column, self.column))
-
 
 @dataclass(frozen=True)
-class StartsWith(Predicate):
+class StartsWith(_OfColumn):
     """Text that begins with ``prefix``; ``width`` is that of ``Compare``."""
 
-    column: str
     prefix: str
     width: int | None = None
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset((self.column,))
 
     def may_match(self, bounds: Bounds) -> bool:
         known = bounds.get(self.column, _UNKNOWN)
@@ -294,9 +279,6 @@ class StartsWith(Predicate):
 
     def negated(self) -> Predicate:
         return Not(self)
-
-    def renamed(self, names: Mapping[str, str]) -> Predicate:
-        return replace(self, column=names.get(self.column, self.column))
 
 
 def conjunction(predicates: Iterable[Predicate]) -> Predicate | None:
@@ -384,11 +366,11 @@ def literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:
         value = value.astimezone()
     if isinstance(value, int) and pa.types.is_decimal(kind):
         value = Decimal(value)
-    given = pa.scalar(value)
-    if given.type == kind:
-        return given
+    scalar = pa.scalar(value)
+    if scalar.type == kind:
+        return scalar
     try:
-        cast = given.cast(kind)
-        return cast if cast.cast(given.type) == given else given
+        cast = scalar.cast(kind)
+        return cast if cast.cast(scalar.type) == scalar else scalar
     except pa.ArrowException:
-        return given
+        return scalar

@@ -120,8 +120,8 @@ class Pruning:
             return False
         if self.partitions is not None and partition not in self.partitions:
             return False
-        wanted = self._wanted_buckets(total_buckets)
-        return (wanted is None or bucket in wanted) and self._wants_partition(partition)
+        buckets = self._wanted_buckets(total_buckets)
+        return (buckets is None or bucket in buckets) and self._wants_partition(partition)
 
     def within(self, bucket_key: tuple[bytes, int]) -> Pruning:
         """The tests of the files of one bucket."""

@@ -42,15 +42,15 @@ class BucketAssigner:
     @staticmethod
     def of(known: Mapping[int, Hashes], options: Options) -> BucketAssigner:
         """An assigner with the known hashes of each bucket and the table's options."""
-        made = BucketAssigner(
+        assigner = BucketAssigner(
             max(1, options.need(DYNAMIC_TARGET_ROWS)),
             options.get_typed(DYNAMIC_INITIAL_BUCKETS) or 1,
             options.need(DYNAMIC_MAX_BUCKETS),
             {bucket: len(hashes) for bucket, hashes in known.items()},
         )
         for bucket, hashes in known.items():
-            made._learn(hashes, np.full(len(hashes), bucket, dtype=np.int32))
-        return made
+            assigner._learn(hashes, np.full(len(hashes), bucket, dtype=np.int32))
+        return assigner
 
     def assign(self, hashes: Hashes) -> Buckets:
         """The bucket of each hash; assigns new hashes. Raises InvalidRequest for too many buckets."""
@@ -70,8 +70,8 @@ class BucketAssigner:
         if not len(self._hashes):
             return np.full(len(hashes), -1, dtype=np.int32)
         at = np.searchsorted(self._hashes, hashes).clip(max=len(self._hashes) - 1)
-        found: Buckets = np.where(self._hashes[at] == hashes, self._buckets[at], -1).astype(np.int32)
-        return found
+        buckets: Buckets = np.where(self._hashes[at] == hashes, self._buckets[at], -1).astype(np.int32)
+        return buckets
 
     def _learn(self, hashes: Hashes, buckets: Buckets) -> None:
         joined = np.concatenate([self._hashes, hashes])
@@ -138,15 +138,15 @@ class HashIndex:
     ) -> list[IndexManifestEntry]:
         """Writes a complete new file for each bucket with new hashes, not referenced yet."""
         uuid = new_uuid()
-        made = []
+        entries = []
         for number, (bucket, new) in enumerate(sorted(added.items())):
             known = before.get(bucket, np.empty(0, dtype=np.int32))
             hashes = np.concatenate([known, new])
             data = hashes.astype(">i4").tobytes()
             name = f"index-{uuid}-{number}"
             self.manifests.io.write(self.manifests.paths.bucket_index_file(partition, bucket, name), data)
-            made.append(IndexManifestEntry(ADD, partition, bucket, HASH, name, len(data), len(hashes)))
-        return made
+            entries.append(IndexManifestEntry(ADD, partition, bucket, HASH, name, len(data), len(hashes)))
+        return entries
 
     def delete(self, entries: Iterable[IndexManifestEntry]) -> None:
         """Deletes files that no snapshot will reference."""

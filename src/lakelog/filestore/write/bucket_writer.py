@@ -62,8 +62,8 @@ class BucketWriter:
         if self._engine.folds_apart:
             self._engine = _NewRows(self._engine, self._apart)
         # an append table has no key to sort by, so its rows are written in order
-        held = KeepAll(self._schema) if self._emits_changelog else self._engine
-        self._memtable = Memtable(self._schema.trimmed_primary_keys, held, limit)
+        engine = KeepAll(self._schema) if self._emits_changelog else self._engine
+        self._memtable = Memtable(self._schema.trimmed_primary_keys, engine, limit)
         self._appended: list[pa.Table] = []
         self._appended_bytes = 0
         self._limit = limit

@@ -117,5 +117,5 @@ class CompactionChanges:
         return tuple(self._written)
 
     def _write(self) -> None:
-        held, self._held, self._bytes = self._held, [], 0
-        self._written += self._writer.write(held)
+        batches, self._held, self._bytes = self._held, [], 0
+        self._written += self._writer.write(batches)

@@ -52,8 +52,8 @@ _FIRST_RATIO: Final = 0.5
 
 def target_file_size(schema: TableSchema) -> int:
     """The size at which a new data file begins; default: 128 MiB with a primary key, 256 MiB without."""
-    given = Options(schema.options).get_typed(TARGET_FILE_SIZE)
-    return given if given is not None else (128 << 20) if schema.is_keyed else (256 << 20)
+    size = Options(schema.options).get_typed(TARGET_FILE_SIZE)
+    return size if size is not None else (128 << 20) if schema.is_keyed else (256 << 20)
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,8 @@ class _Peekable:
         return self._held is not None
 
     def next(self) -> pa.RecordBatch:
-        held, self._held = self._held, None
-        return held
+        item, self._held = self._held, None
+        return item
 
 
 def _chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: Callable[[], int]) -> Iterator[pa.RecordBatch]:

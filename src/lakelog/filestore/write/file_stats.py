@@ -143,5 +143,5 @@ def _extremes(column: pa.Array) -> pa.Array:
         if pc.any(is_nan).as_py():
             nan = float("nan")
             column = column.filter(pc.invert(is_nan))
-    found = pc.min_max(column)
-    return pa.array([found["min"], found["max"], pa.scalar(nan, kind)], kind)
+    extremes = pc.min_max(column)
+    return pa.array([extremes["min"], extremes["max"], pa.scalar(nan, kind)], kind)

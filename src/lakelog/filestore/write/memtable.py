@@ -110,9 +110,9 @@ class RowsApart:
 
     def sorted_batches(self) -> Iterator[Iterator[pa.RecordBatch]]:
         """The rows of each number, sorted by key."""
-        return (held.sorted_batches() for held in self._held)
+        return (batch.sorted_batches() for batch in self._held)
 
     def close(self) -> None:
         """Discards the rows and deletes the spilled files."""
-        for held in self._held:
-            held.close()
+        for file in self._held:
+            file.close()

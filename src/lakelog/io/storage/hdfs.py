@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -15,6 +13,7 @@ from hdfs_native import Client, WriteOptions
 
 from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NoPermission, NotFound, Unavailable
 from lakelog.io.clock import sleep
+from lakelog.io.machine import PerProcess
 from lakelog.io.names import new_attempt
 from lakelog.io.secrets import secret_values, without_storage_secrets
 from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole, moved
@@ -103,13 +102,13 @@ class HdfsFileIO(FileIO):
         client, name = self._client_and_path(path)
         with self._errors(path):
             try:
-                found = list(client.list_status(name))
+                entries = list(client.list_status(name))
             except FileNotFoundError:
                 return []
         root = path.rstrip("/")
         out = [
             FileStatus(f"{root}/{s.path.rpartition('/')[2]}", int(s.length), int(s.modification_time), bool(s.isdir))
-            for s in found
+            for s in entries
             if s.path.rstrip("/") != name  # the listing of a file is the file
         ]
         return sorted(out, key=lambda s: s.path)
@@ -264,28 +263,27 @@ class _Output(io.RawIOBase):
         """Does nothing: the name node closes the file of a dead writer when its lease expires."""
 
 
-_CLIENTS: dict[tuple[object, ...], Client] = {}
-_LOCK = threading.Lock()
+_CLIENTS: Final[PerProcess[tuple[object, ...], Client]] = PerProcess()
 
 
 def split_hdfs(path: str) -> tuple[str, str]:
     """``hdfs://host:8020/a/b`` as (``hdfs://host:8020``, ``/a/b``). Raises InvalidRequest for any other text."""
-    scheme, found, rest = path.partition("://")
+    scheme, separator, rest = path.partition("://")
     host, _, name = rest.partition("/")
-    if not found or not host:
+    if not separator or not host:
         raise InvalidRequest(f"'{path}' has no cluster: write 'hdfs://<name node or name service>/<directory>'")
     return f"{scheme}://{host}", "/" + name.strip("/")
 
 
 def _client(root: str, options: tuple[tuple[str, str], ...]) -> Client:
     """The client of a cluster; one a process, because it keeps its connections."""
-    key = (os.getpid(), root, options)
-    with _LOCK:
-        if key not in _CLIENTS:
-            hadoop = {k: v for k, v in options if k.startswith(HADOOP_PREFIX)}
-            given = {k.removeprefix(HADOOP_PREFIX): v for k, v in secret_values(hadoop).items()}
-            _CLIENTS[key] = Client(root, {**_SETTINGS, **given})
-        return _CLIENTS[key]
+
+    def connect() -> Client:
+        hadoop = {key: value for key, value in options if key.startswith(HADOOP_PREFIX)}
+        settings = {key.removeprefix(HADOOP_PREFIX): value for key, value in secret_values(hadoop).items()}
+        return Client(root, {**_SETTINGS, **settings})
+
+    return _CLIENTS.get((root, options), connect)
 
 
 def _exists(client: Client, name: str) -> bool:

@@ -62,12 +62,12 @@ class LocalFileIO(FileIO):
 
     @contextlib.contextmanager
     def hold(self, root: str) -> Iterator[LocalFileIO]:
-        held = self.within(root)
+        opened = self.within(root)
         with _os_errors(root):
-            handle = os.open(held._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            handle = os.open(opened._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            held._handle = handle
-            yield held
+            opened._handle = handle
+            yield opened
         finally:
             os.close(handle)
 
@@ -147,12 +147,12 @@ class LocalFileIO(FileIO):
                     continue
                 # a file may go between the listing and this look at it; a link may lead nowhere, or to itself
                 with _ignore_missing():
-                    found = entry.stat()
+                    status = entry.stat()
                     out.append(
                         FileStatus(
                             f"{_local(path).rstrip('/')}/{entry.name}",
-                            found.st_size,
-                            found.st_mtime_ns // 1_000_000,
+                            status.st_size,
+                            status.st_mtime_ns // 1_000_000,
                             entry.is_dir(),
                             entry.is_symlink(),
                         )

@@ -44,10 +44,10 @@ class MemoryFileIO(FileIO):
         return hash(self._name)
 
     def read(self, path: str) -> bytes:
-        found = self._store.files.get(_key(path))
-        if found is None:
+        file = self._store.files.get(_key(path))
+        if file is None:
             raise NotFound(f"file '{path}' does not exist")
-        return found[0]
+        return file[0]
 
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.BufferReader(self.read(path))
@@ -75,17 +75,17 @@ class MemoryFileIO(FileIO):
     def list(self, path: str) -> list[FileStatus]:
         inside = _key(path) + "/"
         with self._store.lock:
-            found = [
+            statuses = [
                 FileStatus(name, len(data), changed, False)
                 for name, (data, changed) in self._store.files.items()
                 if _is_child(name, inside)
             ]
-            found += [
-                FileStatus(name, 0, made, True)
-                for name, made in self._store.directories.items()
+            statuses += [
+                FileStatus(name, 0, created, True)
+                for name, created in self._store.directories.items()
                 if _is_child(name, inside)
             ]
-        return sorted(found, key=lambda s: s.path)
+        return sorted(statuses, key=lambda s: s.path)
 
     def delete(self, path: str) -> None:
         self._store.files.pop(_key(path), None)
@@ -100,8 +100,8 @@ class MemoryFileIO(FileIO):
     def delete_empty_dir(self, path: str) -> None:
         inside = _key(path) + "/"
         with self._store.lock:
-            held = (*self._store.files, *self._store.directories)
-            if not any(name.startswith(inside) for name in held):
+            names = (*self._store.files, *self._store.directories)
+            if not any(name.startswith(inside) for name in names):
                 self._store.directories.pop(_key(path), None)
 
     def makedirs(self, path: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -37,7 +36,7 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import sleep
-from lakelog.io.machine import machine_name
+from lakelog.io.machine import PerProcess, machine_name
 from lakelog.io.names import new_attempt
 from lakelog.io.secrets import secret_values, without_storage_secrets
 from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole
@@ -95,9 +94,9 @@ class ObjectStoreFileIO(FileIO):
 
     def read(self, path: str) -> bytes:
         with self._errors(path):
-            found = obstore.get(*self._store_and_key(path))
-            check_whole(path, int(found.meta["size"]))
-            return bytes(found.bytes())
+            answer = obstore.get(*self._store_and_key(path))
+            check_whole(path, int(answer.meta["size"]))
+            return bytes(answer.bytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
         store, key = self._store_and_key(path)
@@ -143,9 +142,9 @@ class ObjectStoreFileIO(FileIO):
         store, key = self._store_and_key(path)
         root = path.rstrip("/")
         with self._errors(path):
-            found = obstore.list_with_delimiter(store, key)
-        out = [FileStatus(f"{root}/{p.rpartition('/')[2]}", 0, 0, True) for p in found["common_prefixes"]]
-        for one in found["objects"]:
+            listing = obstore.list_with_delimiter(store, key)
+        out = [FileStatus(f"{root}/{p.rpartition('/')[2]}", 0, 0, True) for p in listing["common_prefixes"]]
+        for one in listing["objects"]:
             name = one["path"].rpartition("/")[2]
             # other engines mark a directory by an object of its own name with a slash
             if name != _MARKER and one["path"] != key:
@@ -190,13 +189,7 @@ class ObjectStoreFileIO(FileIO):
 
         A store that ignores the condition would silently overwrite another writer's commit.
         """
-        checked = (os.getpid(), split_uri(path)[0], self.options)
-        if checked in _CHECKED:
-            return
-        with _CHECK_LOCK:
-            if checked not in _CHECKED:
-                self._probe_conditions(path)
-                _CHECKED.add(checked)
+        _CHECKED.get((split_uri(path)[0], self.options), lambda: self._probe_conditions(path))
 
     def _probe_conditions(self, path: str) -> None:
         """Puts one hidden object twice beside ``path``. Raises UnsupportedFeature if the store accepts the second."""
@@ -291,17 +284,15 @@ class _Output(io.RawIOBase):
         """Discards an output without ``close``, because its writer has failed."""
 
 
-_CLIENTS: dict[tuple[object, ...], Any] = {}
-_CHECKED: set[tuple[object, ...]] = set()
-_CHECK_LOCK = threading.Lock()
-_LOCK = threading.Lock()
+_CLIENTS: Final[PerProcess[tuple[object, ...], Any]] = PerProcess()
+_CHECKED: Final[PerProcess[tuple[object, ...], None]] = PerProcess()
 
 
 def split_uri(path: str) -> tuple[str, str]:
     """``s3://bucket/a/b`` as (``s3://bucket``, ``a/b``). Raises InvalidRequest for another URI."""
-    scheme, found, rest = path.partition("://")
+    scheme, separator, rest = path.partition("://")
     bucket, _, key = rest.partition("/")
-    if not found or not bucket:
+    if not separator or not bucket:
         raise InvalidRequest(
             f"'{path}' is not a location in an object store: write '{scheme or 's3'}://<bucket>/<directory>'"
         )
@@ -310,11 +301,7 @@ def split_uri(path: str) -> tuple[str, str]:
 
 def _client(root: str, options: tuple[tuple[str, str], ...], once: bool) -> Any:
     """The client of a bucket; one per process, because it keeps connections open."""
-    key = (os.getpid(), root, options, once)
-    with _LOCK:
-        if key not in _CLIENTS:
-            _CLIENTS[key] = _new_client(root, Options(secret_values(dict(options))), once)
-        return _CLIENTS[key]
+    return _CLIENTS.get((root, options, once), lambda: _new_client(root, Options(secret_values(dict(options))), once))
 
 
 def _new_client(root: str, options: Options, once: bool) -> Any:
@@ -325,14 +312,14 @@ def _new_client(root: str, options: Options, once: bool) -> Any:
     endpoint = options.get_typed(S3_ENDPOINT) or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint is not None and endpoint.startswith("http://"):
         client_options["allow_http"] = True
-    given = {
+    settings = {
         "endpoint": endpoint,
         "access_key_id": options.get_typed(S3_ACCESS_KEY),
         "secret_access_key": options.get_typed(S3_SECRET_KEY),
         "session_token": options.get_typed(S3_SESSION_TOKEN),
         "region": options.get_typed(S3_REGION),
     }
-    config: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    config: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     config["virtual_hosted_style_request"] = not options.need(S3_PATH_STYLE)
     bucket = "s3://" + root.partition("://")[2]
     return _open_store(bucket, config=config, client_options=client_options, retry_config=retry)
@@ -341,8 +328,8 @@ def _new_client(root: str, options: Options, once: bool) -> Any:
 def _tail(store: Any, key: str) -> tuple[bytes, int]:
     """The end of an object and its size, in one request if the store supports it."""
     try:
-        found = obstore.get(store, key, options={"range": {"suffix": RangedInput.TAIL_BYTES}})
-        return bytes(found.bytes()), int(found.meta["size"])
+        answer = obstore.get(store, key, options={"range": {"suffix": RangedInput.TAIL_BYTES}})
+        return bytes(answer.bytes()), int(answer.meta["size"])
     except (NotSupportedError, BaseError) as why:
         # an empty object has no range, and Azure counts no range from the end
         size = int(obstore.head(store, key)["size"])

@@ -61,7 +61,7 @@ class RangedInput(io.RawIOBase):
             return first + self._end[: length - len(first)]
         held_end = self._held_start + len(self._held)
         if not (self._held_start <= start and start + length <= held_end):
-            wanted = min(max(length, self.AHEAD_BYTES), self._end_start - start)
-            self._held_start, self._held = start, self._fetch(start, wanted)
+            count = min(max(length, self.AHEAD_BYTES), self._end_start - start)
+            self._held_start, self._held = start, self._fetch(start, count)
         at = start - self._held_start
         return self._held[at : at + length]

@@ -59,15 +59,15 @@ def storage_now_ms(io: FileIO, root: str) -> int:
     path = f"{directory}/{name}"
     try:
         io.write_hint(path, b"")
-        found = {status.name: status for status in io.list(directory) if status.name.startswith(CLOCK_PREFIX)}
+        clocks = {status.name: status for status in io.list(directory) if status.name.startswith(CLOCK_PREFIX)}
     finally:
         with suppress(LakelogError):
             io.delete(path)
             io.delete_empty_dir(directory)
-    if name not in found:
+    if name not in clocks:
         raise Unavailable(f"'{path}' was written and is not listed: the time of the storage is unknown. Try again")
-    now_ms = found[name].mtime_ms
-    for status in found.values():
+    now_ms = clocks[name].mtime_ms
+    for status in clocks.values():
         if status.mtime_ms < now_ms - _LEFT_MS:
             io.delete(status.path)
     return now_ms

@@ -117,8 +117,8 @@ class MergeBuilder(Public):
     def whenNotMatchedInsert(self, values: Values, condition: str | None = None) -> MergeBuilder:  # noqa: N802
         """Inserts rows only in the source, with these values."""
         columns = ", ".join(quoted_name(name) for name in values)
-        given = f"INSERT ({columns}) VALUES ({', '.join(map(_text, values.values()))})"
-        return self._with("NOT MATCHED", condition, given)
+        action = f"INSERT ({columns}) VALUES ({', '.join(map(_text, values.values()))})"
+        return self._with("NOT MATCHED", condition, action)
 
     def whenNotMatchedInsertAll(self, condition: str | None = None) -> MergeBuilder:  # noqa: N802
         """Inserts rows only in the source, unchanged."""
@@ -175,8 +175,8 @@ def _where(condition: str | None) -> str:
     return "" if condition is None else f" WHERE {_text(condition)}"
 
 
-def _text(given: str) -> str:
-    if isinstance(given, str):
-        return given
-    kind = type(given).__name__
+def _text(value: str) -> str:
+    if isinstance(value, str):
+        return value
+    kind = type(value).__name__
     raise InvalidRequest(f"values and conditions are SQL text, not {kind}: write them like 's.n + 1'")

@@ -13,7 +13,7 @@ from lakelog.options.notebook import ViewList
 from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag
-from lakelog.table.commit.seal import seal_decided
+from lakelog.table.commit.seal import named_snapshot
 from lakelog.table.health.health import TableHealth, table_health
 from lakelog.table.maintenance.retention import expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import Run, Runs
@@ -77,8 +77,7 @@ class TableHistory(Public):
         2
         ```
         """
-        if snapshot_id is None:
-            seal_decided(self._table)
+        snapshot_id = named_snapshot(self._table, snapshot_id)
         return self._table.store.tags.create(name, snapshot_id, as_duration(retained))
 
     def delete_tag(self, name: str) -> None:
@@ -150,11 +149,11 @@ class TableHistory(Public):
         return remove_orphan_files(self._table, as_duration(older_than), dry_run)
 
 
-def as_duration(given: str | timedelta | None) -> timedelta | None:
+def as_duration(value: str | timedelta | None) -> timedelta | None:
     """``'30 d'`` or a timedelta as a timedelta. Raises InvalidRequest."""
-    if given is None or isinstance(given, timedelta):
-        return given
+    if value is None or isinstance(value, timedelta):
+        return value
     try:
-        return parse_duration(given)
+        return parse_duration(value)
     except ValueError as why:
         raise InvalidRequest(str(why)) from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.lake.arguments import with_checked_arguments
-from lakelog.lake.output.describe import describe, table_html
+from lakelog.lake.output.table_html import table_html
 from lakelog.lake.table.altering import TableAltering, refuse_alter
 from lakelog.lake.table.changes import Statements, TableChanges
 from lakelog.lake.table.history import TableHistory
@@ -19,6 +19,7 @@ from lakelog.paimon.metadata.table_statistics import TableStatistics
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.predicate_parser import predicate_of
+from lakelog.sql.runtime.describe import describe
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.maintenance.analyze import analyze, table_statistics
@@ -99,9 +100,9 @@ class Table(TableReading, TableWriting, TableChanges, TableAltering, TableHistor
 
         A log of changes (``log.content``) is then up to date. Raises Unavailable.
         """
-        made = seal_staged(self._table)
+        snapshots = seal_staged(self._table)
         publish(self._table)
-        return made
+        return snapshots
 
     def end_writer(self, writer: str) -> Snapshot | None:
         """Ends a streaming query (by its id) that will not resume from its checkpoint.

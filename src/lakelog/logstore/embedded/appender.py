@@ -65,10 +65,10 @@ class EmbeddedAppender(LogAppender):
         return [*made]
 
     def _insert(self, bucket: int, batches: Sequence[RecordBatch], dated: int) -> _Appended:
-        found = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
-        if found is None:
+        row = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
+        if row is None:
             raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
-        first: int = found[0]
+        first: int = row[0]
         self._file.check_end(bucket, first, is_committed=False)
         end = first
         for batch in batches:

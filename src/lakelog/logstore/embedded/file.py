@@ -78,12 +78,12 @@ class EmbeddedFile:
         """Bucket → ``next`` or ``trimmed``. Raises as ``check`` and ``check_end``."""
         self.check()
         with translated_errors(self._location):
-            found = dict(self.database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
+            ends = dict(self.database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
             self.check_owner()
         if column == "next":
-            for bucket, end in found.items():
+            for bucket, end in ends.items():
                 self.check_end(bucket, end)
-        return found if buckets is None else {bucket: found[bucket] for bucket in buckets}
+        return ends if buckets is None else {bucket: ends[bucket] for bucket in buckets}
 
     def claim(self) -> None:
         """Makes the log that of the table, in the transaction of an append. Raises as ``check_owner``."""
@@ -98,13 +98,13 @@ class EmbeddedFile:
         """
         if self._is_own or not self._location.owner:
             return
-        found = self.database.execute("select value from meta where key = ?", (_OWNER,)).fetchone()
-        if found is not None and found[0] != self._location.owner:
+        row = self.database.execute("select value from meta where key = ?", (_OWNER,)).fetchone()
+        if row is not None and row[0] != self._location.owner:
             raise InvalidRequest(
                 f"the embedded log {self._location.address} has the rows of another table, which was created with the "
                 "same 'log-store.address' and was written first: create this table again with another address"
             )
-        self._is_own = is_committed and found is not None
+        self._is_own = is_committed and row is not None
 
     def close(self) -> None:
         self.database.close()
@@ -113,8 +113,8 @@ class EmbeddedFile:
 def _file_at(path: str, is_frozen: bool) -> tuple[int, ...] | None:
     """The identity of a file; with its state if SQLite takes it for one that nobody changes."""
     try:
-        found = os.stat(path)
-        return found.st_dev, found.st_ino, *((found.st_mtime_ns, _wal_bytes(path)) if is_frozen else ())
+        status = os.stat(path)
+        return status.st_dev, status.st_ino, *((status.st_mtime_ns, _wal_bytes(path)) if is_frozen else ())
     except OSError:
         return None
 
@@ -183,8 +183,8 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool, bool]:
         except BaseException:
             database.close()
             raise
-        found = database.execute("select value from meta where key = 'log_id'").fetchone()
-    if location.log_id and (found is None or found[0] != location.log_id):
+        row = database.execute("select value from meta where key = 'log_id'").fetchone()
+    if location.log_id and (row is None or row[0] != location.log_id):
         database.close()
         raise NotFound(
             f"the embedded log {location.address} is not the one that was created with the table: another log "

@@ -66,8 +66,8 @@ def _layout_of(database: sqlite3.Connection, address: str) -> int:
     views = database.execute("select name from sqlite_schema where type in ('view', 'trigger')").fetchall()
     if odd := [name for (name,) in views if name != _VIEW]:
         raise Corrupt(f"the embedded log {address} is not used: it has {odd[0]!r}, which does not belong to a log")
-    found = database.execute("select value from meta where key = 'layout'").fetchone()
-    layout = 1 if found is None else int(found[0])
+    row = database.execute("select value from meta where key = 'layout'").fetchone()
+    layout = 1 if row is None else int(row[0])
     if layout > _LAYOUT:
         raise UnsupportedFeature(
             f"the embedded log {address} has layout {layout}, and this lakelog knows {_LAYOUT}: upgrade lakelog"
@@ -93,8 +93,8 @@ def date_future(database: sqlite3.Connection, now_ms: int) -> None:
 
 def newest_ms(database: sqlite3.Connection) -> int:
     """The time of the newest batch; 0 without one."""
-    found = database.execute("select ts from batches order by id desc limit 1").fetchone()
-    return 0 if found is None else int(found[0])
+    row = database.execute("select ts from batches order by id desc limit 1").fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def _tables(has_rows: bool) -> list[tuple[str, str, str]]:
@@ -118,14 +118,14 @@ def trimmed_to(
             if kept is not None:
                 break
         newest = (_newest(database, bucket, table, first) for table, first, _ in reversed(tables))
-        kept = kept or next((found for found in newest if found is not None), None)
+        kept = kept or next((row for row in newest if row is not None), None)
         if kept is not None and kept[0] > trimmed:
             out[bucket] = kept[0]
     return out
 
 
 def _newest(database: sqlite3.Connection, bucket: int, table: str, first: str) -> tuple[int] | None:
-    found: tuple[int] | None = database.execute(
+    row: tuple[int] | None = database.execute(
         f"select {first} from {table} where bucket = ? order by {first} desc limit 1", (bucket,)
     ).fetchone()
-    return found
+    return row

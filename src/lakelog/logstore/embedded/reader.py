@@ -81,24 +81,24 @@ class EmbeddedReader(LogReader):
         return self._file.ends("trimmed", buckets)
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
-        found = self.end_offsets()
+        offsets = self.end_offsets()
         tables = [("batches", "first"), *([("records_1", '"offset"')] if self._file.has_rows else [])]
         with translated_errors(self._location):
-            for bucket in found:
+            for bucket in offsets:
                 for table, first in tables:  # rows are older than batches
                     row = self._database.execute(
                         f"select {first} from {table} where bucket = ? and ts >= ? order by {first} limit 1",
                         (bucket, timestamp_ms),
                     ).fetchone()
                     if row is not None:
-                        found[bucket] = row[0]
-        return found
+                        offsets[bucket] = row[0]
+        return offsets
 
     def mark(self, bucket: int, offset: int) -> str:
         self._file.check()
         with translated_errors(self._location):
-            found = self._database.execute(_MARK, (bucket, offset)).fetchone()
-        return "" if found is None else f"{found[0]}-{found[1].hex()}"
+            row = self._database.execute(_MARK, (bucket, offset)).fetchone()
+        return "" if row is None else f"{row[0]}-{row[1].hex()}"
 
     def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
         before_ms, needed = expiry_of(self._location, floors, now_ms() - late_ms)
@@ -162,22 +162,22 @@ class EmbeddedReader(LogReader):
         return batches
 
     def _batch(self, first: int, count: int, data: bytes) -> RecordBatch:
-        found = list(parse_batches(data))
-        if [batch.count for batch in found] != [count]:
+        batches = list(parse_batches(data))
+        if [batch.count for batch in batches] != [count]:
             raise Corrupt(
                 f"the embedded log {self._location.address} is damaged: the batch at offset {first} should have "
                 f"{count} records. The rows are in the files; recreate the table to write to a log again"
             )
-        return replace(found[0], base_offset=first)
+        return replace(batches[0], base_offset=first)
 
     def _check_start(self, bucket: int, start: int) -> None:
-        held = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
-        if held is not None and start < held[0]:
-            raise expired(bucket, start, held[0])
-        if held is not None and start > held[1]:
+        bounds = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
+        if bounds is not None and start < bounds[0]:
+            raise expired(bucket, start, bounds[0])
+        if bounds is not None and start > bounds[1]:
             raise NotFound(
                 f"offset {start} of bucket {bucket} is after the end of the embedded log "
-                f"{self._location.address}, {held[1]}: an older copy replaced it, or the offset belongs to "
+                f"{self._location.address}, {bounds[1]}: an older copy replaced it, or the offset belongs to "
                 f"another log"
             )
 

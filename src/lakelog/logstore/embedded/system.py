@@ -32,22 +32,22 @@ class EmbeddedLogSystem(LogSystem):
             raise no_topic(f"the file {location.address}")
         if os.path.exists(location.address):
             return self._adopt(location)
-        made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
+        new = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
         part = f"{location.address}.{new_uuid()}.tmp"
         with translated_errors(location):
             os.makedirs(os.path.dirname(location.address), exist_ok=True)
             with contextlib.closing(sqlite3.connect(part)) as database:
                 # stored in the file, so that no later client needs the lock of this change
                 database.execute("pragma journal_mode = wal")
-                meta = {"log_id": made.log_id, "machine": made.machine, "buckets": str(made.buckets)}
-                create_tables(database, meta, made.buckets)
+                meta = {"log_id": new.log_id, "machine": new.machine, "buckets": str(new.buckets)}
+                create_tables(database, meta, new.buckets)
             try:
                 os.link(part, location.address)
             except FileExistsError:
                 return self._adopt(location)
             finally:
                 os.unlink(part)
-        return made
+        return new
 
     def set_retention(self, location: LogLocation) -> None:
         """Does nothing, because appenders trim by the retention of their location."""

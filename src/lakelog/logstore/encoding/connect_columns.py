@@ -167,8 +167,8 @@ def _converted(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
         return _of_texts(column, kind, meaning)
     if pa.types.is_list(column.type) and meaning.items is not None:
         items = _converted(column.values, kind.value_type, meaning.items)
-        made = pa.ListArray.from_arrays(column.offsets, items, mask=column.is_null() if column.null_count else None)
-        return made.cast(kind)
+        lists = pa.ListArray.from_arrays(column.offsets, items, mask=column.is_null() if column.null_count else None)
+        return lists.cast(kind)
     if pa.types.is_nested(column.type) and column.type != kind:
         return pa.array([restored(value, kind) for value in column.to_pylist()], kind)
     return pc.cast(column, kind)
@@ -252,8 +252,8 @@ def _variable_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
     out = pa.nulls(len(column), kind)
     for scale in pc.unique(scales.drop_null()).to_pylist():
         here = pc.fill_null(pc.equal(scales, scale), False)
-        found = pc.cast(_decimals(values.filter(here), scale), kind)
-        out = pc.replace_with_mask(out, here, found)
+        values_here = pc.cast(_decimals(values.filter(here), scale), kind)
+        out = pc.replace_with_mask(out, here, values_here)
     return out
 
 

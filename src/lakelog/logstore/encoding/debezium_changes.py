@@ -63,9 +63,9 @@ def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Enco
     if not len(values):
         nothing = pa.nulls(0, pa.struct(list(schema)))
         return Changes(nothing, nothing, np.zeros(0, np.int8))
-    found = _read_all(values, schema, encodings)
-    renamed = in_own_spelling(values, schema) if _has_null(found.before) or _has_null(found.after) else None
-    return found if renamed is None else _read_all(renamed, schema, encodings)
+    changes = _read_all(values, schema, encodings)
+    renamed = in_own_spelling(values, schema) if _has_null(changes.before) or _has_null(changes.after) else None
+    return changes if renamed is None else _read_all(renamed, schema, encodings)
 
 
 def _has_null(images: pa.StructArray) -> bool:
@@ -76,9 +76,9 @@ def _has_null(images: pa.StructArray) -> bool:
 
 def _read_all(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodings) -> Changes:
     if not (values[0].as_py().startswith(_START)) and not _has_bytes(schema, encodings):
-        own = _own(values, schema)
-        if own is not None:
-            return own
+        changes = _own(values, schema)
+        if changes is not None:
+            return changes
     parts, positions = [], []
     for group in _groups(values):
         parts.append(_read(group, schema, encodings))
@@ -201,10 +201,10 @@ def _prefix(value: bytes) -> bytes:
 
 def _canonical(value: bytes) -> bytes:
     """The record with its fields in order and without spaces, if it has a schema."""
-    found = parsed_object(value)
-    if "payload" not in found or "op" in found:
+    parsed = parsed_object(value)
+    if "payload" not in parsed or "op" in parsed:
         return value
-    return _START + orjson.dumps(found.get("schema")) + _PAYLOAD + orjson.dumps(found["payload"]) + b"}"
+    return _START + orjson.dumps(parsed.get("schema")) + _PAYLOAD + orjson.dumps(parsed["payload"]) + b"}"
 
 
 def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
@@ -218,15 +218,15 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     read = None
     if all(kind is not None for kind in kinds):
         image = pa.struct([pa.field(f.name, kind) for f, kind in zip(schema, kinds, strict=True)])
-        wanted = pa.schema([("before", image), ("after", image), ("op", pa.string()), ("status", pa.string())])
-        read = read_lines(group.payloads, wanted)
+        fields = pa.schema([("before", image), ("after", image), ("op", pa.string()), ("status", pa.string())])
+        read = read_lines(group.payloads, fields)
     if read is None:
         return _read_slowly(group, schema, meanings)
     images = []
     for name in ("before", "after"):
-        found = read.column(name).combine_chunks()
-        columns = [converted(found.field(i), f.type, meanings[i], f"{name}.{f.name}") for i, f in enumerate(schema)]
-        images.append(_image(columns, schema, found.is_null()))
+        column = read.column(name).combine_chunks()
+        columns = [converted(column.field(i), f.type, meanings[i], f"{name}.{f.name}") for i, f in enumerate(schema)]
+        images.append(_image(columns, schema, column.is_null()))
     ops = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
     codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
     for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
@@ -240,7 +240,7 @@ def _read_slowly(group: _Group, schema: pa.Schema, meanings: list[Meaning]) -> C
     objects = [{} if group.has_envelope and value == b"null" else parsed_object(value) for value in values]
     images = []
     for name in ("before", "after"):
-        rows = [found.get(name) for found in objects]
+        rows = [parsed.get(name) for parsed in objects]
         wrong = next((row for row in rows if row is not None and not isinstance(row, dict)), None)
         if wrong is not None:
             raise Corrupt(f"field '{name}' is {wrong!r}, not an object with the fields of a row")
@@ -251,7 +251,7 @@ def _read_slowly(group: _Group, schema: pa.Schema, meanings: list[Meaning]) -> C
             for f, meaning in zip(schema, meanings, strict=True)
         ]
         images.append(_image(columns, schema, pa.array([row is None for row in rows], pa.bool_())))
-    codes = [_code(found.get("op"), found.get("status"), group.has_envelope and not found) for found in objects]
+    codes = [_code(parsed.get("op"), parsed.get("status"), group.has_envelope and not parsed) for parsed in objects]
     return Changes(images[0], images[1], np.array(codes))
 
 

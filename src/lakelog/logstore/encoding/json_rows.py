@@ -187,8 +187,8 @@ def _number(text: str, kind: pa.DataType) -> int:
 
 def times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:
     """Times of day from text, parsed with a dummy date, because Arrow does not parse bare times."""
-    whole = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, " ")
-    return pc.cast(pc.cast(whole, pa.timestamp(kind.unit)), kind)
+    texts_with_day = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, " ")
+    return pc.cast(pc.cast(texts_with_day, pa.timestamp(kind.unit)), kind)
 
 
 def restored(value: Any, kind: pa.DataType) -> Any:
@@ -224,8 +224,8 @@ def restored(value: Any, kind: pa.DataType) -> Any:
 
 def read_objects(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
     """Parses one JSON object per value with pyarrow, or in Python if pyarrow cannot (maps, NaN as text)."""
-    found = read_lines(values, schema)
-    return plain_rows([parsed_object(v) for v in values.to_pylist()], schema) if found is None else found
+    rows = read_lines(values, schema)
+    return plain_rows([parsed_object(v) for v in values.to_pylist()], schema) if rows is None else rows
 
 
 def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | None:
@@ -239,7 +239,7 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
     lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
     try:
         joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
-        found = arrow_json.read_json(
+        rows = arrow_json.read_json(
             pa.BufferReader(joined),
             # one block: its size is allocated for a few records, too
             read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 16, min(joined.size, 1 << 26))),
@@ -247,7 +247,7 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
         )
     except pa.ArrowInvalid:
         return None
-    return found if found.num_rows == len(values) else None
+    return rows if rows.num_rows == len(values) else None
 
 
 def has_long_decimals(data: bytes, schema: pa.Schema) -> bool:
@@ -258,12 +258,12 @@ def has_long_decimals(data: bytes, schema: pa.Schema) -> bool:
 def parsed_object(value: bytes) -> dict[str, Any]:
     """A JSON object, parsed. Raises Corrupt for anything else."""
     try:
-        found = orjson.loads(value)
+        parsed = orjson.loads(value)
     except orjson.JSONDecodeError as wrong:
         raise Corrupt(f"log value {value[:200]!r} is not JSON: {wrong}") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise Corrupt(f"log value {value[:200]!r} is not a JSON object")
-    return found
+    return parsed
 
 
 def _fast(kind: pa.DataType) -> bool:

@@ -58,16 +58,16 @@ def _names(kind: pa.DataType) -> Iterator[str]:
 def _renamed(value: bytes, row: pa.DataType) -> bytes:
     """One record with the names of its fields replaced; numbers keep their digits."""
     try:
-        found = json.loads(value, parse_int=_digits, parse_float=_digits, parse_constant=_digits)
+        parsed = json.loads(value, parse_int=_digits, parse_float=_digits, parse_constant=_digits)
     except (ValueError, RecursionError):
         return value  # the reader says what is wrong
-    change = found.get("payload", found) if isinstance(found, dict) else None
+    change = parsed.get("payload", parsed) if isinstance(parsed, dict) else None
     if not isinstance(change, dict):
         return value
     for image in ("before", "after"):
         if isinstance(change.get(image), dict):
             change[image] = _spelled(change[image], row)
-    return orjson.dumps(found)
+    return orjson.dumps(parsed)
 
 
 def _digits(text: str) -> Any:
@@ -77,8 +77,8 @@ def _digits(text: str) -> Any:
 def _spelled(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_struct(kind) and isinstance(value, dict):
         missing = object()
-        found = {field.name: of_name(value, field.name, missing) for field in kind}
-        return {f.name: _spelled(found[f.name], f.type) for f in kind if found[f.name] is not missing}
+        fields = {field.name: of_name(value, field.name, missing) for field in kind}
+        return {f.name: _spelled(fields[f.name], f.type) for f in kind if fields[f.name] is not missing}
     if pa.types.is_list(kind) and isinstance(value, list):
         return [_spelled(item, kind.value_type) for item in value]
     if pa.types.is_map(kind) and isinstance(value, dict):

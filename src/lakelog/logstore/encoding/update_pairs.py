@@ -10,8 +10,8 @@ from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 def _may_be_second(kinds: np.ndarray) -> np.ndarray:
     """Marks, from the second row on, each +U or +I directly after a -U (of any key)."""
-    found: np.ndarray = ((kinds[1:] == UPDATE_AFTER) | (kinds[1:] == INSERT)) & (kinds[:-1] == UPDATE_BEFORE)
-    return found
+    is_second: np.ndarray = ((kinds[1:] == UPDATE_AFTER) | (kinds[1:] == INSERT)) & (kinds[:-1] == UPDATE_BEFORE)
+    return is_second
 
 
 def may_hold_pairs(kinds: np.ndarray) -> bool:

@@ -71,8 +71,8 @@ def read_identity(location: LogLocation) -> LogIdentity:
     """The content of ``log.json``. Raises NotFound for a missing log or another one than the table's, Corrupt."""
     path = f"{location.address}/log.json"
     try:
-        found = orjson.loads(storage_of(location).read(path))
-        known = LogIdentity(log_id=str(found["log_id"]), buckets=int(found["buckets"]), layout=int(found["layout"]))
+        values = orjson.loads(storage_of(location).read(path))
+        known = LogIdentity(log_id=str(values["log_id"]), buckets=int(values["buckets"]), layout=int(values["layout"]))
     except NotFound:
         raise NotFound(
             f"the log in '{location.address}' is missing: it was deleted. The rows are in the files; recreate the "
@@ -126,8 +126,8 @@ class SegmentChain:
                 self._is_unsure = False
                 return self._floor
             try:
-                found = orjson.loads(data)
-                moved = self._checked_floor(found["number"], found["offsets"])
+                values = orjson.loads(data)
+                moved = self._checked_floor(values["number"], values["offsets"])
             except (ValueError, TypeError, KeyError) as why:
                 raise damaged(path) from why
             if moved.number <= self._floor.number:
@@ -213,17 +213,17 @@ class SegmentChain:
 
     def footer(self, number: int) -> Segment:
         """The footer of a segment. Raises NotFound, Corrupt, Unavailable."""
-        found = self._footers.get(number)
-        if found is None:
+        footer = self._footers.get(number)
+        if footer is None:
             with self.opened(number) as file:
-                found = read_footer(file, self.path(number))
-                if len(found.ends) != len(self._floor.offsets):
+                footer = read_footer(file, self.path(number))
+                if len(footer.ends) != len(self._floor.offsets):
                     raise damaged(self.path(number))
-                self._footers[number], self._is_unsure = found, True
+                self._footers[number], self._is_unsure = footer, True
                 if file.size() <= _SMALL:
                     file.seek(0)
                     self._small[number] = pa.py_buffer(file.read())
-        return found
+        return footer
 
     def starts(self, number: int) -> tuple[int, ...]:
         """The end offsets of all buckets before a segment."""
@@ -256,15 +256,15 @@ class SegmentChain:
         """
         while True:
             before = self._floor.number
-            found = self.held(work)
+            result = self.held(work)
             is_sure = not self._is_unsure or self._floor_read.is_within(1000 * _TRUSTED_S)
             if (self._floor if is_sure else self.floor).number == before:
-                return found
+                return result
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""
-        held = self._small.get(number)
-        return self._io.open_input(self.path(number)) if held is None else pa.BufferReader(held)
+        file = self._small.get(number)
+        return self._io.open_input(self.path(number)) if file is None else pa.BufferReader(file)
 
     def create(self, number: int, data: bytes, segment: Segment) -> bool:
         """Creates a segment; False if it exists or its number has expired. Raises CommitUnknown, TableReplaced."""
@@ -347,8 +347,8 @@ class SegmentChain:
     def _hint(self) -> int:
         """The newest segment of the hint, whose floor becomes that of the client."""
         try:
-            found = orjson.loads(self._io.read(f"{self._root}/hint"))
-            newest, floor = int(found["newest"]), self._checked_floor(found["floor"], found["offsets"])
+            values = orjson.loads(self._io.read(f"{self._root}/hint"))
+            newest, floor = int(values["newest"]), self._checked_floor(values["floor"], values["offsets"])
             if not floor.number <= newest or not self._segments.has(newest):
                 return -1
         except (LakelogError, ValueError, TypeError, KeyError):  # only a way to save requests
@@ -358,11 +358,11 @@ class SegmentChain:
 
     def _checked_floor(self, number: object, offsets: list[object]) -> Floor:
         """Raises ValueError, TypeError."""
-        found = Floor(int(str(number)), tuple(int(str(offset)) for offset in offsets))
-        is_in_range = all(0 <= n <= LARGEST_OFFSET for n in (found.number, *found.offsets))
-        if len(found.offsets) != len(self._floor.offsets) or not is_in_range:
-            raise ValueError(f"{found} is no floor of {len(self._floor.offsets)} buckets")
-        return found
+        floor = Floor(int(str(number)), tuple(int(str(offset)) for offset in offsets))
+        is_in_range = all(0 <= n <= LARGEST_OFFSET for n in (floor.number, *floor.offsets))
+        if len(floor.offsets) != len(self._floor.offsets) or not is_in_range:
+            raise ValueError(f"{floor} is no floor of {len(self._floor.offsets)} buckets")
+        return floor
 
 
 def _is_retained(segment: Segment, cutoff_ms: int, floors: Mapping[int, int] | None) -> bool:

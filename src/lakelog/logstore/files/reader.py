@@ -62,14 +62,14 @@ class FilesReader(LogReader):
         if start >= end:
             return RECORDS_SCHEMA.empty_table()
         is_next = self._rest is not None and self._rest[:2] == (bucket, start)
-        found = self._rest[2] if self._rest is not None and is_next else RECORDS_SCHEMA.empty_table()
-        held, left = start + found.num_rows, max_records - found.num_rows
-        if held < end and left > 0:
-            found = pa.concat_tables([found, self._confirmed(bucket, held, end, left)])
-        low, high = np.searchsorted(found.column("offset").to_numpy(), [start, end])
-        taken = found.slice(low, min(high - low, max_records))
+        records = self._rest[2] if self._rest is not None and is_next else RECORDS_SCHEMA.empty_table()
+        at, left = start + records.num_rows, max_records - records.num_rows
+        if at < end and left > 0:
+            records = pa.concat_tables([records, self._confirmed(bucket, at, end, left)])
+        low, high = np.searchsorted(records.column("offset").to_numpy(), [start, end])
+        taken = records.slice(low, min(high - low, max_records))
         behind = low + taken.num_rows
-        self._rest = (bucket, start + taken.num_rows, found.slice(behind)) if behind < found.num_rows else None
+        self._rest = (bucket, start + taken.num_rows, records.slice(behind)) if behind < records.num_rows else None
         return taken
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
@@ -153,7 +153,7 @@ class FilesReader(LogReader):
         while True:
             known = self._chain.known_floor
             try:
-                found, number = self._fetch(known, bucket, start, end, limit)
+                records, number = self._fetch(known, bucket, start, end, limit)
             except (NotFound, Corrupt):
                 floor, number = self._chain.confirm(is_gone=True), -1
                 if floor == known.number:
@@ -164,7 +164,7 @@ class FilesReader(LogReader):
             if start < first:
                 raise expired(bucket, start, first)
             if number >= floor:
-                return found
+                return records
             end = min(end, self._known_end(bucket))
             if start >= end:
                 return RECORDS_SCHEMA.empty_table()
@@ -176,13 +176,13 @@ class FilesReader(LogReader):
         """
         batches, first = self._batches(floor, bucket, start, end, limit)
         try:
-            found = decode(batches)
+            records = decode(batches)
         except (Corrupt, UnsupportedFeature) as why:
             raise self._damaged(bucket, start) from why
-        offsets = found.column("offset").to_numpy()
+        offsets = records.column("offset").to_numpy()
         if len(offsets) != sum(batch.count for batch in batches) or (np.diff(offsets) != 1).any():
             raise self._damaged(bucket, start)
-        return found, first
+        return records, first
 
     def _damaged(self, bucket: int, start: int) -> Corrupt:
         return Corrupt(

@@ -63,7 +63,7 @@ def encode_segment(
         parts.append(Part(bucket, ends[bucket], count, at, len(data)))
         ends[bucket] += count
         at += len(data)
-    made = Segment(token, timestamp_ms, tuple(ends), tuple(parts))
+    segment = Segment(token, timestamp_ms, tuple(ends), tuple(parts))
     footer = orjson.dumps(
         {
             "token": token,
@@ -72,7 +72,9 @@ def encode_segment(
             "parts": [[p.bucket, p.first, p.count, p.at, p.size] for p in parts],
         }
     )
-    return b"".join([*(data for *_, data in batches), footer, _TRAILER.pack(len(footer), crc32(footer)), MAGIC]), made
+    return b"".join(
+        [*(data for *_, data in batches), footer, _TRAILER.pack(len(footer), crc32(footer)), MAGIC]
+    ), segment
 
 
 def read_footer(file: pa.NativeFile, path: str) -> Segment:
@@ -86,10 +88,10 @@ def read_footer(file: pa.NativeFile, path: str) -> Segment:
     if crc32(footer) != crc:
         raise damaged(path)
     try:
-        found = orjson.loads(footer)
-        parts = tuple(Part(*(int(number) for number in part)) for part in found["parts"])
-        ends = tuple(int(end) for end in found["ends"])
-        segment = Segment(str(found["token"]), int(found["timestamp"]), ends, parts)
+        values = orjson.loads(footer)
+        parts = tuple(Part(*(int(number) for number in part)) for part in values["parts"])
+        ends = tuple(int(end) for end in values["ends"])
+        segment = Segment(str(values["token"]), int(values["timestamp"]), ends, parts)
     except (ValueError, TypeError, KeyError, OverflowError) as why:
         raise damaged(path) from why
     body = size - tail - length
@@ -113,18 +115,18 @@ def _is_dense(segment: Segment) -> bool:
 def read_batch(file: pa.NativeFile, part: Part, timestamp_ms: int, path: str) -> RecordBatch:
     """The record batch of a part, with the time of its segment. Raises Corrupt."""
     try:
-        found = list(parse_batches(_read(file, part.at, part.size)))
+        batches = list(parse_batches(_read(file, part.at, part.size)))
     except (Corrupt, UnsupportedFeature) as why:
         raise damaged(path) from why
-    if [batch.count for batch in found] != [part.count]:
+    if [batch.count for batch in batches] != [part.count]:
         raise damaged(path)
-    return replace(found[0], base_offset=part.first, base_timestamp=timestamp_ms, max_timestamp=timestamp_ms)
+    return replace(batches[0], base_offset=part.first, base_timestamp=timestamp_ms, max_timestamp=timestamp_ms)
 
 
 def _read(file: pa.NativeFile, at: int, size: int) -> bytes:
     file.seek(at)
-    found: bytes = file.read(size)
-    return found
+    data: bytes = file.read(size)
+    return data
 
 
 def damaged(path: str) -> Corrupt:

@@ -24,19 +24,19 @@ class FilesLogSystem(LogSystem):
         if adopt:
             raise no_topic(f"in '{location.address}'")
         io = storage_of(location)
-        made = replace(location, log_id=new_uuid())
-        io.write(f"{made.address}/{made.log_id}/hint", b"")  # the directory, which no later client creates
-        content = orjson.dumps({"layout": 1, "log_id": made.log_id, "buckets": made.buckets})
+        new = replace(location, log_id=new_uuid())
+        io.write(f"{new.address}/{new.log_id}/hint", b"")  # the directory, which no later client creates
+        content = orjson.dumps({"layout": 1, "log_id": new.log_id, "buckets": new.buckets})
         try:
-            if io.create(f"{made.address}/log.json", content) or _found(location)["log_id"] == made.log_id:
-                return made
+            if io.create(f"{new.address}/log.json", content) or _found(location)["log_id"] == new.log_id:
+                return new
         except CommitUnknown as why:
             try:
-                if _found(location)["log_id"] == made.log_id:
-                    return made
+                if _found(location)["log_id"] == new.log_id:
+                    return new
             except NotFound:
                 raise Unavailable(f"the log in '{location.address}' may or may not have been created: {why}") from why
-        io.delete_dir(f"{made.address}/{made.log_id}")
+        io.delete_dir(f"{new.address}/{new.log_id}")
         return self._adopt(location)
 
     def set_retention(self, location: LogLocation) -> None:
@@ -63,11 +63,11 @@ class FilesLogSystem(LogSystem):
         return FilesReader(location)
 
     def _adopt(self, location: LogLocation) -> LogLocation:
-        found = _found(location)
-        adopted = replace(location, log_id=found["log_id"])
-        if found["buckets"] != location.buckets or any(SegmentChain(adopted).ends):
+        identity = _found(location)
+        adopted = replace(location, log_id=identity["log_id"])
+        if identity["buckets"] != location.buckets or any(SegmentChain(adopted).ends):
             raise AlreadyExists(
-                f"'{location.address}' has the log of another table ({found['buckets']} log partitions): "
+                f"'{location.address}' has the log of another table ({identity['buckets']} log partitions): "
                 f"choose another '{LOG_ADDRESS.key}'"
             )
         return adopted

@@ -119,11 +119,11 @@ class ArrowMessages(LogFormat):
     def images(self, value: bytes) -> tuple[bytes | None, bytes | None]:
         batch = _batch(value)
         kinds = _kinds(batch)
-        found: list[bytes | None] = []
+        images: list[bytes | None] = []
         for is_wanted in ((kinds == DELETE) | (kinds == UPDATE_BEFORE), (kinds == INSERT) | (kinds == UPDATE_AFTER)):
             rows = np.flatnonzero(is_wanted)
-            found.append(_value(_with_kinds(batch.take(pa.array(rows[-1:])), [INSERT])) if len(rows) else None)
-        return found[0], found[1]
+            images.append(_value(_with_kinds(batch.take(pa.array(rows[-1:])), [INSERT])) if len(rows) else None)
+        return images[0], images[1]
 
     def asserting(self, after: bytes | None, before: bytes | None) -> bytes:
         if after is None or before is None:
@@ -154,16 +154,16 @@ def _changes(
     second = second_of_pair(kinds, to_json_texts(rows.select(list(keys))) if pairs else None)
     first = np.append(second[1:], False)[: len(kinds)]
     added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
-    own = np.where(added, INSERT, DELETE).astype(np.int8)
+    kinds_of_rows = np.where(added, INSERT, DELETE).astype(np.int8)
     if mode == "all":
-        own[first], own[second] = UPDATE_BEFORE, UPDATE_AFTER
+        kinds_of_rows[first], kinds_of_rows[second] = UPDATE_BEFORE, UPDATE_AFTER
     elif pairs:
         kept = np.flatnonzero(~first)
-        rows, own = rows.take(pa.array(kept)), own[kept]
+        rows, kinds_of_rows = rows.take(pa.array(kept)), kinds_of_rows[kept]
     # names and types only, so that a row of the files is encoded like a row of the log
     fields = [*(pa.field(f.name, f.type) for f in rows.schema), _KIND_FIELD]
     schema = pa.schema(fields, {_KEYS: orjson.dumps(list(keys))})
-    return pa.RecordBatch.from_arrays([*rows.columns, pa.array(own)], schema=schema), np.flatnonzero(~first)
+    return pa.RecordBatch.from_arrays([*rows.columns, pa.array(kinds_of_rows)], schema=schema), np.flatnonzero(~first)
 
 
 def _messages(rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str], header: bytes) -> Messages:

@@ -67,8 +67,10 @@ class DebeziumJson(LogFormat):
         return changed_rows(read_changes(values, schema, self._encodings), schema)
 
     def lacking(self, values: pa.LargeBinaryArray, names: Sequence[str]) -> list[frozenset[str]]:
-        wanted = {name.lower(): name for name in names}
-        return [frozenset(wanted[name] for name in wanted.keys() - _new_names(v, wanted)) for v in values.to_pylist()]
+        by_fold = {name.lower(): name for name in names}
+        return [
+            frozenset(by_fold[name] for name in by_fold.keys() - _new_names(v, by_fold)) for v in values.to_pylist()
+        ]
 
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         read = read_objects(keys, pa.schema([pa.field(f.name, read_type(f.type)) for f in schema]))

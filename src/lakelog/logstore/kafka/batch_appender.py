@@ -216,12 +216,12 @@ class BatchAppender(TopicAppender):
             answers = {p.index: p for topic in sent.answer.value.responses for p in topic.partition_responses}
         for queue, batch in sent.batches:
             queue.in_flight -= 1
-            found = answers.get(queue.bucket)
-            if found is not None and not found.error_code and found.base_offset >= 0:
-                batch.offset = found.base_offset
+            answer = answers.get(queue.bucket)
+            if answer is not None and not answer.error_code and answer.base_offset >= 0:
+                batch.offset = answer.base_offset
                 self._deadline_s = monotonic_s() + TIMEOUT_S
             else:
-                self._refused(queue, batch, errors.for_code(found.error_code)() if found is not None else error)
+                self._refused(queue, batch, errors.for_code(answer.error_code)() if answer is not None else error)
             queue.complete()
 
     def _refused(self, queue: AppendQueue, batch: Unacknowledged, error: Any) -> None:

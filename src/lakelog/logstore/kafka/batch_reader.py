@@ -188,8 +188,8 @@ class BatchReader(TopicReader):
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         ends = self.end_offsets()
-        found = self._offsets(OffsetSpec.for_timestamp(timestamp_ms), None)
-        return {bucket: ends[bucket] if offset < 0 else offset for bucket, offset in found.items()}
+        offsets = self._offsets(OffsetSpec.for_timestamp(timestamp_ms), None)
+        return {bucket: ends[bucket] if offset < 0 else offset for bucket, offset in offsets.items()}
 
     def close(self) -> None:
         self._buckets, self._sent = {}, {}
@@ -294,27 +294,29 @@ class BatchReader(TopicReader):
                 continue
             self._error_since_s = None
             for topic in sent.answer.value.responses:
-                for found in topic.partitions:
-                    bucket = self._buckets.get(found.partition_index)
-                    if bucket is not None and bucket.fetch_at == sent.offsets[found.partition_index]:
-                        self._take_in(found, bucket)
+                for partition in topic.partitions:
+                    bucket = self._buckets.get(partition.partition_index)
+                    if bucket is not None and bucket.fetch_at == sent.offsets[partition.partition_index]:
+                        self._take_in(partition, bucket)
         if sum(bucket.size for bucket in self._buckets.values()) > _HELD_BYTES:
             largest = max(self._buckets, key=lambda number: self._buckets[number].size)
             del self._buckets[largest]
 
-    def _take_in(self, found: Any, bucket: _Bucket) -> None:
-        number = found.partition_index
-        if found.error_code:
-            error = errors.for_code(found.error_code)()
+    def _take_in(self, partition: Any, bucket: _Bucket) -> None:
+        number = partition.partition_index
+        if partition.error_code:
+            error = errors.for_code(partition.error_code)()
             if isinstance(error, errors.OffsetOutOfRangeError):
                 self._raise_expired(number, bucket)
             if isinstance(error, errors.UnknownTopicOrPartitionError):
                 self._topic.check_same()
             self._missed(error)
-        elif found.diverging_epoch is not None and found.diverging_epoch.epoch >= 0:
+        elif partition.diverging_epoch is not None and partition.diverging_epoch.epoch >= 0:
             self._raise_expired(number, bucket)  # an unclean election has cut off records that were read
-        elif found.records:
-            for batch, is_committed in _committed(parse_batches(found.records), found.aborted_transactions or ()):
+        elif partition.records:
+            for batch, is_committed in _committed(
+                parse_batches(partition.records), partition.aborted_transactions or ()
+            ):
                 bucket.fetch_at, bucket.epoch = batch.next_offset, batch.leader_epoch
                 if is_committed:
                     bucket.add(batch)
@@ -346,8 +348,8 @@ def _between(records: pa.Table, start: int, end: int | None) -> pa.Table | None:
     is_wanted = pc.greater_equal(offsets, start)
     if end is not None:
         is_wanted = pc.and_(is_wanted, pc.less(offsets, end))
-    wanted = records.filter(is_wanted)
-    return wanted if wanted.num_rows else None
+    chosen = records.filter(is_wanted)
+    return chosen if chosen.num_rows else None
 
 
 def _committed(batches: Iterator[RecordBatch], aborted: Iterable[Any]) -> Iterator[tuple[RecordBatch, bool]]:

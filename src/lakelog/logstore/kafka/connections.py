@@ -53,8 +53,8 @@ _UNDERSTOOD: Final = """
 
 def understands(location: LogLocation) -> bool:
     """True if these connections know all client properties of the table; if not, confluent-kafka does the work."""
-    given = location.properties
-    if not given.keys() <= set(_UNDERSTOOD.split()):
+    properties = location.properties
+    if not properties.keys() <= set(_UNDERSTOOD.split()):
         return False
     protocol, mechanism = _protocol(location), _mechanism(location)
     return protocol in _PROTOCOLS and (not protocol.startswith("sasl") or mechanism in _MECHANISMS)
@@ -106,11 +106,11 @@ class Connections:
         cluster = self._manager.cluster
         answer = cluster.request_update()
         if self.poll(_METADATA_S, lambda: answer.is_done) and answer.exception is None:
-            found = cluster.topic_id(self._location.topic)
-            if found is None:
+            topic_id = cluster.topic_id(self._location.topic)
+            if topic_id is None:
                 KafkaTopic(self._location).check_same()
             else:
-                check_identity(self._location, base64.b64encode(found.bytes).decode().rstrip("="))
+                check_identity(self._location, base64.b64encode(topic_id.bytes).decode().rstrip("="))
 
     def send(self, request: Request, node: int | None) -> Answer:
         """Sends a request to a node (any node: None). Requests to one node are answered in their order."""
@@ -177,41 +177,46 @@ def _protocol(location: LogLocation) -> str:
 
 
 def _mechanism(location: LogLocation) -> str:
-    given = location.properties
-    return given.get("sasl.mechanism", given.get("sasl.mechanisms", "GSSAPI"))
+    properties = location.properties
+    return properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
 
 
 def _settings(location: LogLocation) -> dict[str, Any]:
-    given, protocol = credentials_of(location), _protocol(location)
-    settings: dict[str, Any] = {"security_protocol": protocol.upper(), "client_id": given.get("client.id", "lakelog")}
+    properties, protocol = credentials_of(location), _protocol(location)
+    settings: dict[str, Any] = {
+        "security_protocol": protocol.upper(),
+        "client_id": properties.get("client.id", "lakelog"),
+    }
     if protocol.startswith("sasl"):
         settings["sasl_mechanism"] = _mechanism(location)
-        settings["sasl_plain_username"] = given.get("sasl.username", "")
-        settings["sasl_plain_password"] = given.get("sasl.password", "")
+        settings["sasl_plain_username"] = properties.get("sasl.username", "")
+        settings["sasl_plain_password"] = properties.get("sasl.password", "")
     if protocol.endswith("ssl"):
-        settings["ssl_context"] = _tls(given)
+        settings["ssl_context"] = _tls(properties)
     return settings
 
 
-def _tls(given: Mapping[str, str]) -> ssl.SSLContext:
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     """The TLS settings, as librdkafka understands the same properties. Raises InvalidOption."""
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = given.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
-        ca_path = given.get("ssl.ca.location")
+        context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
+        ca_path = properties.get("ssl.ca.location")
         if ca_path is not None:
             load = partial(context.load_verify_locations, **{"capath" if Path(ca_path).is_dir() else "cafile": ca_path})
             load()
-        if "ssl.ca.pem" in given:
-            context.load_verify_locations(cadata=given["ssl.ca.pem"])
-        if ca_path is None and "ssl.ca.pem" not in given:
+        if "ssl.ca.pem" in properties:
+            context.load_verify_locations(cadata=properties["ssl.ca.pem"])
+        if ca_path is None and "ssl.ca.pem" not in properties:
             context.load_default_certs()
-        if "ssl.certificate.location" in given:
+        if "ssl.certificate.location" in properties:
             context.load_cert_chain(
-                given["ssl.certificate.location"], given.get("ssl.key.location"), given.get("ssl.key.password")
+                properties["ssl.certificate.location"],
+                properties.get("ssl.key.location"),
+                properties.get("ssl.key.password"),
             )
-        if "ssl.crl.location" in given:
-            context.load_verify_locations(given["ssl.crl.location"])
+        if "ssl.crl.location" in properties:
+            context.load_verify_locations(properties["ssl.crl.location"])
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     except OSError as wrong:
         raise InvalidOption(f"'properties.ssl.*' of the table cannot be used: {wrong}") from wrong

@@ -89,14 +89,14 @@ class KafkaMirror(LogMirror):
         with self._translated():
             self._producer = Producer(client(self._location, _PRODUCER + self._transactional_id))
             self._repeated(lambda seconds: self._open.init_transactions(seconds))
-        found = self._checked(self._read(), self._topic_id)
+        position = self._checked(self._read(), self._topic_id)
         shape = KafkaTopic(self._location).offsets(LATEST, range(self._location.buckets))
-        if found is None and any(shape.values()):
+        if position is None and any(shape.values()):
             raise AlreadyExists(
                 f"topic '{topic}' on {self._location.address} holds or held records, but no position of a mirror: name "
                 "another topic, or delete this one"
             )
-        return found
+        return position
 
     def commit(self, parts: Sequence[tuple[int, Records]], position: str) -> None:
         producer, topic = self._open, self._location.topic
@@ -175,8 +175,8 @@ class KafkaMirror(LogMirror):
                 f"Kafka at {address} does not allow this user the transactional id '{self._transactional_id}': grant "
                 "WRITE and DESCRIBE on it"
             )
-        found = error_of(self._location, error)
-        return self._unavailable(error.str()) if isinstance(found, Unavailable) else found
+        failure = error_of(self._location, error)
+        return self._unavailable(error.str()) if isinstance(failure, Unavailable) else failure
 
     def _unavailable(self, why: str) -> Unavailable:
         return Unavailable(
@@ -188,23 +188,23 @@ class KafkaMirror(LogMirror):
         """The ids of the two topics, by name; without a topic that does not exist."""
         names = (self._location.topic, self._positions)
         answers = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT_S)
-        found: dict[str, str] = {}
+        ids: dict[str, str] = {}
         for name, answer in answers.items():
             with self._translated():
                 try:
-                    found[name] = str(answer.result(TIMEOUT_S * 2).topic_id)
+                    ids[name] = str(answer.result(TIMEOUT_S * 2).topic_id)
                 except KafkaException as failed:
                     if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
-        return found
+        return ids
 
     def _ensure(self, name: str, partitions: int, config: dict[str, str], exists: bool) -> None:
         """Creates a topic that does not exist, or checks an existing one; returns once the brokers know it."""
         with self._translated(), _created_elsewhere():
             if not exists:
                 topic = NewTopic(name, num_partitions=partitions, config=config)
-                made = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
-                made[name].result(TIMEOUT_S * 2)
+                answers = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
+                answers[name].result(TIMEOUT_S * 2)
         found = self._partitions(name)
         if found != partitions:
             raise AlreadyExists(
@@ -250,8 +250,8 @@ class KafkaMirror(LogMirror):
             return None
         topic, address = self._location.topic, self._location.address
         try:
-            found = json.loads(value)
-            table, stored_id, position = str(found["table"]), str(found["topic"]), str(found["position"])
+            values = json.loads(value)
+            table, stored_id, position = str(values["table"]), str(values["topic"]), str(values["position"])
         except (ValueError, KeyError, TypeError) as why:
             raise Corrupt(f"topic '{self._positions}' on {address} has no position of a mirror: {why}") from why
         if table != self._location.owner:

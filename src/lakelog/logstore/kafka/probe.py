@@ -26,11 +26,11 @@ def probe(location: LogLocation) -> LogServer:
     with translated_errors(location):
         admin = AdminClient(client(location))
         started = monotonic_s()
-        found = admin.list_topics(timeout=TIMEOUT_S)
+        metadata = admin.list_topics(timeout=TIMEOUT_S)
         millis = (monotonic_s() - started) * 1000
-    brokers = len(found.brokers)
-    facts = {"answers in": f"{millis:.0f} ms", "brokers": str(brokers), "topics": str(len(found.topics))}
-    settings = _settings(admin, next(iter(found.brokers), 0))
+    brokers = len(metadata.brokers)
+    facts = {"answers in": f"{millis:.0f} ms", "brokers": str(brokers), "topics": str(len(metadata.topics))}
+    settings = _settings(admin, next(iter(metadata.brokers), 0))
     retention = settings.get("log.retention.ms") or settings.get("log.retention.hours")
     if retention is not None:
         hours = int(retention) / (_HOUR_MS if "log.retention.ms" in settings else 1)

@@ -179,12 +179,12 @@ class RecordReader(TopicReader):
                 self._take_in(0)
             if end is not None:
                 self._wait_for(bucket, min(end, start + max_records))
-            held = self._held[bucket]
-        many = min(len(held), max_records)
-        if many and end is not None and record_offset(held[many - 1]) >= end:
-            many = sum(record_offset(message) < end for message in islice(held, many))
+            waiting = self._held[bucket]
+        many = min(len(waiting), max_records)
+        if many and end is not None and record_offset(waiting[many - 1]) >= end:
+            many = sum(record_offset(message) < end for message in islice(waiting, many))
         with collector_paused():
-            return records_table([held.popleft() for _ in range(many)])
+            return records_table([waiting.popleft() for _ in range(many)])
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         self._watch.check()
@@ -201,18 +201,18 @@ class RecordReader(TopicReader):
             # also with buffered records: they must not hide records that arrived later
             if sum(map(len, self._held.values())) < _MANY_HELD and not self._take_in(0):
                 self._check_after_errors()
-        held = {b: record_offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
-        return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
+        offsets = {b: record_offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
+        return offsets if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         asked = [TopicPartition(self._location.topic, b, timestamp_ms) for b in range(self._location.buckets)]
-        found = with_leaders(
+        offsets = with_leaders(
             self._location,
             lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S),
             lambda: self._consumer.list_topics(self._location.topic, timeout=TIMEOUT_S),
         )
         ends = self.end_offsets()
-        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
+        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in offsets}
 
     def close(self) -> None:
         self._consumer.close()
@@ -222,10 +222,10 @@ class RecordReader(TopicReader):
         self._note_error()
 
     def _follow(self, bucket: int, start: int) -> None:
-        held = self._held.get(bucket)
-        while held and record_offset(held[0]) < start:
-            held.popleft()
-        at = None if bucket not in self._next else (record_offset(held[0]) if held else self._next[bucket])
+        waiting = self._held.get(bucket)
+        while waiting and record_offset(waiting[0]) < start:
+            waiting.popleft()
+        at = None if bucket not in self._next else (record_offset(waiting[0]) if waiting else self._next[bucket])
         if at == start:
             return
         self._forget([bucket] if bucket in self._next else [])
@@ -240,23 +240,23 @@ class RecordReader(TopicReader):
 
     def _take_in(self, timeout_s: float) -> bool:
         """Moves fetched records to ``_held``; waits for the first record only. Returns whether there was one."""
-        found = self._arrived()
-        if not found and timeout_s > 0:
+        messages = self._arrived()
+        if not messages and timeout_s > 0:
             message = self._consumer.poll(timeout_s)
             if message is not None:
-                found = [message, *self._arrived()]
-        for message in found:
+                messages = [message, *self._arrived()]
+        for message in messages:
             error = message.error()
             bucket = message.partition()
             if error is not None:
                 self._raise(error, bucket)
-            held = None if bucket is None else self._held.get(bucket)
-            if held is not None:
-                held.append(message)
-        for bucket, held in self._held.items():
-            if held:
-                self._next[bucket] = record_offset(held[-1]) + 1
-        return bool(found)
+            waiting = None if bucket is None else self._held.get(bucket)
+            if waiting is not None:
+                waiting.append(message)
+        for bucket, waiting in self._held.items():
+            if waiting:
+                self._next[bucket] = record_offset(waiting[-1]) + 1
+        return bool(messages)
 
     def _arrived(self) -> list[Message]:
         """The records that the client has fetched; does not wait."""

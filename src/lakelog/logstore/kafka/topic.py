@@ -103,9 +103,9 @@ def expired(location: LogLocation, bucket: int, at: int, first: int) -> OffsetEx
 
 def client(location: LogLocation, own: str = "") -> dict[str, Any]:
     """The settings of a client: the table's properties, overridden by ``own``."""
-    given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **credentials_of(location)}
+    properties = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **credentials_of(location)}
     settings = dict(setting.split("=", 1) for setting in own.split())
-    return {**given, "bootstrap.servers": location.address, **settings}
+    return {**properties, "bootstrap.servers": location.address, **settings}
 
 
 def with_leaders(location: LogLocation, question: Callable[[], _T], ask_who_leads: Callable[[], object]) -> _T:
@@ -148,9 +148,9 @@ class KafkaTopic:
             config["retention.ms"] = str(location.retention_ms)
         topic = NewTopic(location.topic, num_partitions=location.buckets, config=config)
         with translated_errors(location):
-            made = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
+            answers = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
             try:
-                made[location.topic].result(TIMEOUT_S * 2)
+                answers[location.topic].result(TIMEOUT_S * 2)
             except KafkaException as failed:
                 if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -175,20 +175,20 @@ class KafkaTopic:
 
     def check(self) -> None:
         """Raises NotFound if the topic was deleted or replaced, InvalidOption for another number of partitions."""
-        location, found = self.location, self.check_same()
-        if len(found.partitions) != location.buckets:
+        location, topic = self.location, self.check_same()
+        if len(topic.partitions) != location.buckets:
             raise InvalidOption(
-                f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
+                f"topic '{location.topic}' has {len(topic.partitions)} partitions, but the table has "
                 f"{location.buckets} log partitions. For a new table, set 'log-store.partitions' = "
-                f"'{len(found.partitions)}'. For an existing table, copy the rows "
+                f"'{len(topic.partitions)}'. For an existing table, copy the rows "
                 "into a new one"
             )
 
     def check_same(self) -> TopicDescription:
         """The cluster's description of the topic. Raises NotFound if the topic was deleted or replaced."""
-        found = self._described()
-        check_identity(self.location, str(found.topic_id))
-        return found
+        topic = self._described()
+        check_identity(self.location, str(topic.topic_id))
+        return topic
 
     def set_retention(self) -> None:
         """Sets the retention of the location, or resets it to the cluster's default (None)."""
@@ -213,8 +213,8 @@ class KafkaTopic:
         topic = self.location.topic
         with translated_errors(self.location):
             answers = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
-            found: TopicDescription = answers[topic].result(TIMEOUT_S * 2)
-        return found
+            description: TopicDescription = answers[topic].result(TIMEOUT_S * 2)
+        return description
 
     def _appeared(self) -> str:
         """The id of a new topic; waits because the brokers learn of it with a delay."""
@@ -228,13 +228,13 @@ class KafkaTopic:
                 sleep(0.02)
 
     def _check_shape(self) -> int:
-        location, found = self.location, len(self._described().partitions)
-        if found != location.buckets:
+        location, partitions = self.location, len(self._described().partitions)
+        if partitions != location.buckets:
             raise AlreadyExists(
-                f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
-                f"log partitions: choose another 'log-store.topic', or set 'log-store.partitions' = '{found}'"
+                f"topic '{location.topic}' exists with {partitions} partitions, the table has {location.buckets} "
+                f"log partitions: choose another 'log-store.topic', or set 'log-store.partitions' = '{partitions}'"
             )
-        return found
+        return partitions
 
     def _adopt(self) -> None:
         location, every = self.location, range(self._check_shape())

@@ -41,9 +41,9 @@ def commit_record(writer: str, epoch: int, accepted: Sequence[str], first_offset
 
 def commits_in(records: pa.Table) -> list[Commit]:
     """The commit records among records (RECORDS_SCHEMA), in order. Raises Corrupt for an unreadable one."""
-    found = of_kinds(records.select(["offset", "header"]), (COMMIT,))
+    commits = of_kinds(records.select(["offset", "header"]), (COMMIT,))
     out = []
-    for offset, header in zip(*(column.to_pylist() for column in found.columns), strict=True):
+    for offset, header in zip(*(column.to_pylist() for column in commits.columns), strict=True):
         head = decode_header(header, offset)
         try:
             extra = orjson.loads(head.extra)

@@ -136,10 +136,10 @@ def foreign_records(records: pa.Table) -> np.ndarray:
         return np.empty(0, np.int64)
     distinct = pc.unique(headers).drop_null()  # records of one attempt have one header
     wrong = distinct.filter(pc.invert(pc.match_substring_regex(distinct, _FORM)))
-    found: np.ndarray = np.flatnonzero(pc.is_in(headers, wrong)) if len(wrong) else np.empty(0, np.int64)
-    for place in found.tolist():
+    positions: np.ndarray = np.flatnonzero(pc.is_in(headers, wrong)) if len(wrong) else np.empty(0, np.int64)
+    for place in positions.tolist():
         _check_version(headers[place].as_py(), records.column("offset")[place].as_py())
-    return found
+    return positions
 
 
 def as_foreign(records: pa.Table, places: np.ndarray) -> pa.Table:
@@ -171,8 +171,8 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
 def has_corrections(headers: pa.ChunkedArray, writer: str) -> bool:
     """True if there are corrections of a writer's records, assertions included."""
     named = f"|{CORRECTION}|{writer}|"
-    found = pc.any(pc.match_substring(headers, named)).as_py() if len(headers) else False
-    return bool(found)
+    is_any = pc.any(pc.match_substring(headers, named)).as_py() if len(headers) else False
+    return bool(is_any)
 
 
 def newest_epoch(headers: pa.ChunkedArray, writer: str) -> int:
@@ -188,10 +188,10 @@ def of_kinds(records: pa.Table, kinds: Collection[str]) -> pa.Table:
     if records.num_rows <= _FEW and not headers.null_count:  # a tail mostly has one record, and Arrow's calls cost more
         texts = headers.to_pylist()
         if all(text[:2] in _KNOWN and len(text) > 2 for text in texts):
-            wanted = [chr(text[2]) in kinds for text in texts]
-            return records if all(wanted) else records.filter(pa.array(wanted))
-    found = pc.is_in(parse_kinds(headers), pa.array(sorted(kinds), pa.string()))
-    return records if pc.all(found).as_py() else records.filter(found)
+            of_kind = [chr(text[2]) in kinds for text in texts]
+            return records if all(of_kind) else records.filter(pa.array(of_kind))
+    is_chosen = pc.is_in(parse_kinds(headers), pa.array(sorted(kinds), pa.string()))
+    return records if pc.all(is_chosen).as_py() else records.filter(is_chosen)
 
 
 def are_unowned(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -200,24 +200,24 @@ def are_unowned(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     return pc.fill_null(pc.equal(pc.binary_slice(headers, 1, 1 + len(start)), start), True)
 
 
-def are_of_attempts(headers: pa.ChunkedArray | pa.Array, wanted: Collection[tuple[str, int, str]]) -> np.ndarray:
+def are_of_attempts(headers: pa.ChunkedArray | pa.Array, attempts: Collection[tuple[str, int, str]]) -> np.ndarray:
     """Marks the data records of these attempts (writer, epoch, attempt)."""
-    texts = [encode_header(DATA, *one) for one in wanted]
+    texts = [encode_header(DATA, *one) for one in attempts]
     if _has_schemas(headers):
         for text in pc.unique(headers).drop_null().to_pylist():
             head = decode_header(text, -1)
-            if head.schema is not None and head.kind == DATA and (head.writer, head.epoch, head.attempt) in wanted:
+            if head.schema is not None and head.kind == DATA and (head.writer, head.epoch, head.attempt) in attempts:
                 texts.append(text)
-    found: np.ndarray = pc.is_in(headers, pa.array(texts, pa.binary())).to_numpy(zero_copy_only=False)
-    return found
+    matches: np.ndarray = pc.is_in(headers, pa.array(texts, pa.binary())).to_numpy(zero_copy_only=False)
+    return matches
 
 
 def schema_ids(headers: pa.ChunkedArray | pa.Array) -> np.ndarray | None:
     """The schema id in each header, -1 without one; None if no header has one. Call ``parse_kinds`` first."""
     if not _has_schemas(headers):
         return None
-    whole = headers.combine_chunks() if isinstance(headers, pa.ChunkedArray) else headers
-    runs = pc.run_end_encode(whole)
+    array = headers.combine_chunks() if isinstance(headers, pa.ChunkedArray) else headers
+    runs = pc.run_end_encode(array)
     found = [None if text is None else decode_header(text, -1).schema for text in runs.values.to_pylist()]
     ids = np.array([-1 if one is None else one for one in found], np.int64)
     return np.repeat(ids, np.diff(runs.run_ends.to_numpy(), prepend=0))

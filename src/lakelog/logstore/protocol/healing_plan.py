@@ -242,11 +242,11 @@ class Healing:
 
     def _assert_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
         out: list[Correction] = []
-        for key, newest, wanted in self._wrong_keys(entries):
+        for key, newest, image in self._wrong_keys(entries):
             state = self._image(newest)
             # net zero, and the last one leaves the key in the right state
-            if wanted is not None:
-                values = [self.format.asserting(wanted, wanted)]
+            if image is not None:
+                values = [self.format.asserting(image, image)]
             else:
                 values = [self.format.asserting(state, None), self.format.asserting(None, state)]
             out += [self._about(newest, key, 0, value) for value in values]
@@ -269,11 +269,11 @@ class Healing:
         right.update(self.lookup(unknown) if unknown else {})
         for key in doubtful:
             value = right.get(key)
-            wanted = None if value is None else self.format.images(value)[1]
+            image = None if value is None else self.format.images(value)[1]
             # a reader from before an ALTER TABLE may see columns in it that the committed row does not have now
             is_unsure = last[key].is_translated or self._is_skipped(last[key])
-            if is_unsure or self.format.images(last[key].value)[1] != wanted:
-                yield key, last[key], wanted
+            if is_unsure or self.format.images(last[key].value)[1] != image:
+                yield key, last[key], image
 
     def _is_skipped(self, last: _Entry) -> bool:
         """True if a reader may return this dead writer's records of a key and not this last one.
@@ -296,9 +296,9 @@ class Healing:
                 newest,
                 key,
                 0,
-                self.format.asserting(wanted, None if wanted is not None else self._image(newest)),
+                self.format.asserting(image, None if image is not None else self._image(newest)),
             )
-            for key, newest, wanted in self._wrong_keys(entries)
+            for key, newest, image in self._wrong_keys(entries)
         ]
 
     def _image(self, entry: _Entry) -> bytes | None:

@@ -9,7 +9,6 @@ import atexit
 import contextlib
 import json
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import pulsar
 import urllib3
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable, did_you_mean
+from lakelog.io.machine import PerProcess
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.credentials import credentials_of
 from lakelog.logstore.pulsar import PULSAR
@@ -79,9 +79,9 @@ class Access:
     @property
     def admin_urls(self) -> tuple[str, ...]:
         """The URLs of the admin interface: the configured ones, or the default port of each broker."""
-        given = self._get(ADMIN_URL)
-        if given:
-            return tuple(part.rstrip("/") for part in given.split(","))
+        urls = self._get(ADMIN_URL)
+        if urls:
+            return tuple(part.rstrip("/") for part in urls.split(","))
         scheme, port = _ADMIN_PORTS[self._scheme]
         hosts = self.location.address.partition("://")[2].rstrip("/").split(",")
         return tuple(f"{scheme}://{urlsplit('//' + host).hostname}:{port}" for host in hosts)
@@ -141,12 +141,12 @@ class Access:
         name = self._get(_PLUGIN)
         if name is None:
             return "token" if self._get(AUTH_PARAMS) else None
-        found = _PLUGINS.get(name.rpartition(".")[2], name)
-        if found not in _PLUGINS.values():
+        method = _PLUGINS.get(name.rpartition(".")[2], name)
+        if method not in _PLUGINS.values():
             raise InvalidOption(
                 f"option '{PROPERTIES_PREFIX}{_PLUGIN}' = '{name}' is not supported: use one of {', '.join(_PLUGINS)}"
             )
-        return found
+        return method
 
     @property
     def _credentials(self) -> str:
@@ -165,8 +165,8 @@ class Access:
             return text.removeprefix("token:")
         if self._method == "basic":
             try:
-                given = json.loads(self._need(AUTH_PARAMS))
-                return f"{given['userId']}:{given['password']}"
+                parameters = json.loads(self._need(AUTH_PARAMS))
+                return f"{parameters['userId']}:{parameters['password']}"
             except (ValueError, KeyError, TypeError):
                 raise InvalidOption(
                     f"option '{PROPERTIES_PREFIX}{AUTH_PARAMS}' of AuthenticationBasic is a JSON object with userId "
@@ -178,10 +178,10 @@ class Access:
         return self.location.properties.get(key, default)
 
     def _need(self, key: str) -> str:
-        found = credentials_of(self.location).get(key)
-        if not found:
+        value = credentials_of(self.location).get(key)
+        if not value:
             raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is missing: this authentication plugin needs it")
-        return found
+        return value
 
 
 def unavailable(location: LogLocation, why: object) -> Unavailable:
@@ -271,25 +271,18 @@ def _reason(data: bytes) -> str:
         return data.decode("utf-8", "replace")[:300]
 
 
-_CLIENTS: dict[tuple[int, str, tuple[tuple[str, str], ...]], pulsar.Client] = {}
-_LOCK = threading.Lock()
+_CLIENTS: Final[PerProcess[tuple[str, tuple[tuple[str, str], ...]], pulsar.Client]] = PerProcess()
 
 
 def client_for(access: Access) -> pulsar.Client:
     """The client of a cluster that all readers and appenders of this process share."""
     location = access.location
-    key = (os.getpid(), location.address, tuple(sorted(credentials_of(location).items())))
-    with _LOCK:
-        found = _CLIENTS.get(key)
-        if found is None:
-            found = _CLIENTS[key] = access.client()
-        return found
+    return _CLIENTS.get((location.address, tuple(sorted(credentials_of(location).items()))), access.client)
 
 
 @atexit.register
 def _shut_down() -> None:
     """Ends the threads of this process's clients, because one that outlives its library aborts the process."""
-    for key, client in list(_CLIENTS.items()):
-        if key[0] == os.getpid():
-            with contextlib.suppress(pulsar.PulsarException):
-                client.shutdown()
+    for client in _CLIENTS.all():
+        with contextlib.suppress(pulsar.PulsarException):
+            client.shutdown()

@@ -58,15 +58,15 @@ class PartitionFollower:
         if message is None:
             self._checked_s = monotonic_s()
             return False
-        found = message.message_id()
-        entry = Entry(found.ledger_id() - self._topic.base, found.entry_id())
-        pack = _pack(message, entry, found.batch_index())
+        message_id = message.message_id()
+        entry = Entry(message_id.ledger_id() - self._topic.base, message_id.entry_id())
+        pack = _pack(message, entry, message_id.batch_index())
         if pack.last >= self.next and self._follows(entry):
             self.packs.append(pack)
             self.held += pack.size
             self._is_fresh = False
             # after the whole entry; a batch of another client may contain more messages
-            self.next = entry.next.offset() if found.batch_index() < 0 else pack.last + 1
+            self.next = entry.next.offset() if message_id.batch_index() < 0 else pack.last + 1
         return True
 
     def drop_before(self, offset: int) -> None:

@@ -93,12 +93,12 @@ class PulsarReader(LogReader):
         return entries_between(start, end)
 
     def count(self, bucket: int, start: int, end: int, most: int) -> int:
-        found = 0
+        total = 0
         for pack in self._spans(bucket, start, end):
-            found += max(0, pack.before(end) - pack.before(start))
-            if found >= most:
+            total += max(0, pack.before(end) - pack.before(start))
+            if total >= most:
                 return most
-        return found
+        return total
 
     def last_start(self, bucket: int, end: int) -> int | None:
         entry = entry_of(end)
@@ -136,17 +136,17 @@ class PulsarReader(LogReader):
 
     def _follow(self, bucket: int, start: int) -> PartitionFollower:
         """The follower of a bucket, positioned at the first record from ``start`` on."""
-        found = self._followed.get(bucket)
-        if found is None or not found.low <= start <= found.next:
+        follower = self._followed.get(bucket)
+        if follower is None or not follower.low <= start <= follower.next:
             self._forget(bucket)
-            found = self._followed[bucket] = PartitionFollower(self._client, self._topic, bucket, start)
-        found.drop_before(start)
-        return found
+            follower = self._followed[bucket] = PartitionFollower(self._client, self._topic, bucket, start)
+        follower.drop_before(start)
+        return follower
 
     def _forget(self, bucket: int) -> None:
-        found = self._followed.pop(bucket, None)
-        if found is not None:
-            found.close()
+        follower = self._followed.pop(bucket, None)
+        if follower is not None:
+            follower.close()
 
     def _check_after_errors(self, followed: Sequence[PartitionFollower]) -> None:
         """Checks the topic after a lost connection, because a waiting reader detects no outage.
@@ -188,9 +188,9 @@ class PulsarReader(LogReader):
                 while reader.has_message_available():
                     message = reader.read_next(round(TIMEOUT_S * 1000))
                     if message.publish_timestamp() >= timestamp_ms:
-                        found = message.message_id()
-                        entry = Entry(found.ledger_id() - self._topic.base, found.entry_id())
-                        return min(end, entry.offset(max(0, found.batch_index())))
+                        message_id = message.message_id()
+                        entry = Entry(message_id.ledger_id() - self._topic.base, message_id.entry_id())
+                        return min(end, entry.offset(max(0, message_id.batch_index())))
             finally:
                 reader.close()
         return end

@@ -132,17 +132,17 @@ class PulsarAppender(LogAppender):
     def _send(self, bucket: int, message: Message, stored: Callable[[Entry], None]) -> None:
         producer, sending, size = self._producer(bucket), self._sending, message.size
 
-        def answered(result: pulsar.Result, found: pulsar.MessageId) -> None:
+        def answered(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
             """Called by a thread of the client."""
             with self._changed:
                 sending.bytes -= size
                 sending.messages -= 1
                 if result != pulsar.Result.Ok:
                     sending.failure = sending.failure or str(result)
-                elif found.ledger_id() < 0:
+                elif message_id.ledger_id() < 0:
                     sending.failure = sending.failure or "a message was sent again, and its offset is unknown"
                 else:
-                    stored(Entry(found.ledger_id() - self._topic.base, found.entry_id()))
+                    stored(Entry(message_id.ledger_id() - self._topic.base, message_id.entry_id()))
                 self._changed.notify()
 
         with self._changed:
@@ -179,11 +179,11 @@ class PulsarAppender(LogAppender):
         self.close()
 
     def _producer(self, bucket: int) -> pulsar.Producer:
-        found = self._producers.get(bucket)
-        if found is None:
+        producer = self._producers.get(bucket)
+        if producer is None:
             self._topic.check()  # a broker may have re-created the topic for the last client
             with translated_errors(self._location):
-                found = self._producers[bucket] = self._client.create_producer(
+                producer = self._producers[bucket] = self._client.create_producer(
                     self._topic.partition(bucket),
                     producer_name=f"lakelog-{new_uuid()}",
                     send_timeout_millis=int(TIMEOUT_S * 1000),
@@ -191,7 +191,7 @@ class PulsarAppender(LogAppender):
                     max_pending_messages=_MOST_MESSAGES,
                     batching_enabled=False,
                 )
-        return found
+        return producer
 
 
 class _Sending:

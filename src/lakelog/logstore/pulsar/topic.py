@@ -132,8 +132,8 @@ class PulsarTopic:
         path = f"{self.path}/retention"
         if self.location.retention_ms is None:
             self._set("DELETE", path)
-            own = self.admin.get(f"{path}?applied=true")
-            if own and own.get("retentionTimeInMinutes") and own.get("retentionSizeInMB"):
+            policies = self.admin.get(f"{path}?applied=true")
+            if policies and policies.get("retentionTimeInMinutes") and policies.get("retentionSizeInMB"):
                 return
         else:
             minutes = max(1, -(-self.location.retention_ms // _MINUTE_MS))
@@ -142,21 +142,21 @@ class PulsarTopic:
     def states(self, buckets: Sequence[int] | None = None) -> dict[int, PartitionState]:
         """Bucket → the current state of its partition. Raises as ``check``, and Unavailable."""
         chosen = range(self.location.buckets) if buckets is None else buckets
-        found = self.admin.get(f"{self.path}/partitioned-internalStats")
-        if found is None:
+        stats = self.admin.get(f"{self.path}/partitioned-internalStats")
+        if stats is None:
             raise missing(self.location, "does not exist")
-        self._check(found["metadata"])
-        parts = found["partitions"]
+        self._check(stats["metadata"])
+        parts = stats["partitions"]
         return {bucket: self._state(bucket, parts.get(self.partition(bucket))) for bucket in chosen}
 
-    def _state(self, bucket: int, found: dict[str, Any] | None) -> PartitionState:
-        if found is None or "lastConfirmedEntry" not in found:
+    def _state(self, bucket: int, stats: dict[str, Any] | None) -> PartitionState:
+        if stats is None or "lastConfirmedEntry" not in stats:
             raise unavailable(
                 self.location, f"partition {bucket} of topic '{self.location.topic}' is not served by any broker"
             )
-        ledger, _, number = str(found["lastConfirmedEntry"]).partition(":")
+        ledger, _, number = str(stats["lastConfirmedEntry"]).partition(":")
         confirmed = Entry(int(ledger) - self.base, int(number))
-        held = sorted((int(part["ledgerId"]) - self.base, int(part["entries"])) for part in found["ledgers"])
+        held = sorted((int(part["ledgerId"]) - self.base, int(part["entries"])) for part in stats["ledgers"])
         if confirmed.ledger < 0:
             raise missing(self.location, "was recreated")
         closed = [Entry(ledger, entries - 1) for ledger, entries in held if entries and ledger < confirmed.ledger]
@@ -166,25 +166,25 @@ class PulsarTopic:
         return PartitionState(min(first, end), end, last if last is not None and last >= first else None)
 
     def _metadata(self) -> dict[str, Any] | None:
-        found = self.admin.get(f"{self.path}/partitions?checkAllowAutoCreation=false")
-        return found if found and found["partitions"] else None
+        metadata = self.admin.get(f"{self.path}/partitions?checkAllowAutoCreation=false")
+        return metadata if metadata and metadata["partitions"] else None
 
     def _adopt(self, identity: str, with_records: bool) -> str:
-        location, found = self.location, self._metadata()
-        count = found["partitions"] if found else 0
+        location, metadata = self.location, self._metadata()
+        count = metadata["partitions"] if metadata else 0
         if count != location.buckets:
             raise AlreadyExists(
                 f"topic '{location.topic}' exists with {count} partitions, the table has {location.buckets} "
                 f"log partitions: choose another '{LOG_TOPIC.key}', or set 'log-store.partitions' = '{max(count, 1)}'"
             )
         # a partition that was never used does not exist
-        held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
-        if not with_records and any(state and state["numberOfEntries"] for state in held):
+        stats = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
+        if not with_records and any(state and state["numberOfEntries"] for state in stats):
             raise AlreadyExists(
                 f"topic '{location.topic}' exists and holds records; a table needs its own topic: choose another "
                 f"'{LOG_TOPIC.key}', or delete the topic"
             )
-        known = ((found or {}).get("properties") or {}).get(_ID_PROPERTY)
+        known = ((metadata or {}).get("properties") or {}).get(_ID_PROPERTY)
         if known:
             return str(known)
         self.admin.change("PUT", f"{self.path}/properties", {_ID_PROPERTY: identity})

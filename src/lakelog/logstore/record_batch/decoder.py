@@ -213,39 +213,39 @@ def _by_columns(first: bytes, parts: Sequence[bytes], count: int) -> _Columns | 
     size = sum(map(len, parts))
     numbers = encode_varint(count) + encode_varint(size)
     try:
-        found = pl.read_avro(io.BytesIO(b"".join([_avro_head(keyed, headers), numbers, *parts, _SYNC])))
+        frame = pl.read_avro(io.BytesIO(b"".join([_avro_head(keyed, headers), numbers, *parts, _SYNC])))
     except (PolarsError, PanicException, OSError):
         return None
-    sizes = _body_sizes(found, keyed, headers)
-    lengths = found.get_column("length").to_numpy()
+    sizes = _body_sizes(frame, keyed, headers)
+    lengths = frame.get_column("length").to_numpy()
     # lengths that add up prove that each record begins where the one before it ends
-    if len(found) != count or (sizes != lengths).any() or (varint_sizes(lengths) + lengths).sum() != size:
+    if len(frame) != count or (sizes != lengths).any() or (varint_sizes(lengths) + lengths).sum() != size:
         return None
-    times, offsets = found.get_column("time").to_numpy(), found.get_column("offset").to_numpy()
-    keys = found.get_column("key").to_arrow() if keyed else pa.nulls(count, pa.large_binary())
-    values = found.get_column("value").to_arrow()
-    return times, offsets, keys, values, _header_column(found, count, headers)
+    times, offsets = frame.get_column("time").to_numpy(), frame.get_column("offset").to_numpy()
+    keys = frame.get_column("key").to_arrow() if keyed else pa.nulls(count, pa.large_binary())
+    values = frame.get_column("value").to_arrow()
+    return times, offsets, keys, values, _header_column(frame, count, headers)
 
 
-def _header_column(found: pl.DataFrame, count: int, headers: int) -> pa.Array:
+def _header_column(frame: pl.DataFrame, count: int, headers: int) -> pa.Array:
     if not headers:
         return pa.nulls(count, pa.binary())
-    ours = pc.equal(found.get_column("name").to_arrow(), pa.scalar(HEADER_KEY.encode(), pa.large_binary()))
-    header = found.get_column("header").to_arrow().cast(pa.binary())
+    ours = pc.equal(frame.get_column("name").to_arrow(), pa.scalar(HEADER_KEY.encode(), pa.large_binary()))
+    header = frame.get_column("header").to_arrow().cast(pa.binary())
     return header if ours.true_count == count else pc.if_else(ours, header, pa.scalar(None, pa.binary()))
 
 
-def _body_sizes(found: pl.DataFrame, keyed: bool, headers: int) -> np.ndarray:
+def _body_sizes(frame: pl.DataFrame, keyed: bool, headers: int) -> np.ndarray:
     """The length that each record must have for its fields; -1 if it has another number of headers."""
-    sizes = np.ones(len(found), np.int64)
+    sizes = np.ones(len(frame), np.int64)
     for name in ("time", "offset", "headers", *(() if keyed else ("key_size",))):
-        sizes += varint_sizes(found.get_column(name).to_numpy())
+        sizes += varint_sizes(frame.get_column(name).to_numpy())
     for name in (*(("key",) if keyed else ()), "value", *(("name", "header") if headers else ())):
-        lengths = found.get_column(name).bin.size().to_numpy().astype(np.int64)
+        lengths = frame.get_column(name).bin.size().to_numpy().astype(np.int64)
         sizes += varint_sizes(lengths) + lengths
-    is_alike = found.get_column("headers").to_numpy() == headers
+    is_alike = frame.get_column("headers").to_numpy() == headers
     if not keyed:
-        is_alike &= found.get_column("key_size").to_numpy() == -1
+        is_alike &= frame.get_column("key_size").to_numpy() == -1
     return np.where(is_alike, sizes, -1)
 
 

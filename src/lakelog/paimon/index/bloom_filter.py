@@ -56,10 +56,10 @@ class BloomFilter:
 
     def may_have_any(self, hashes: Hashes) -> bool:
         """False only if none of the values was added."""
-        found = np.ones(len(hashes), dtype=np.bool_)
+        may_have = np.ones(len(hashes), dtype=np.bool_)
         for position in self._positions(hashes):
-            found &= (self.bits[position >> 3] >> (position & 7).astype(np.uint8)) & 1 == 1
-        return bool(found.any())
+            may_have &= (self.bits[position >> 3] >> (position & 7).astype(np.uint8)) & 1 == 1
+        return bool(may_have.any())
 
     def _positions(self, hashes: Hashes) -> list[npt.NDArray[np.int32]]:
         low = hashes.astype(np.uint32).view(np.int32)
@@ -141,8 +141,8 @@ def hash_numbers(values: npt.NDArray[np.int64]) -> Hashes:
 def _by_length(lengths: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
     """Rows of one length, in parts of bounded size."""
     order = np.argsort(lengths, kind="stable")
-    found, starts = np.unique(lengths[order], return_index=True)
-    for length, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+    distinct, starts = np.unique(lengths[order], return_index=True)
+    for length, rows in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
         step = max(1, _CHUNK_BYTES // max(length, 1))
         for start in range(0, len(rows), step):
             yield length, rows[start : start + step]

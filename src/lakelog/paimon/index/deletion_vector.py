@@ -70,10 +70,10 @@ def decode_vector(data: bytes) -> Positions:
         bitmap = kind.deserialize(payload[4:])
         if len(bitmap) > max(_MOST_POSITIONS, _MOST_RATIO * len(data)):
             raise Corrupt(f"a deletion vector of {len(data)} bytes has {len(bitmap)} rows: more than {_MOST_POSITIONS}")
-        found = np.asarray(bitmap.to_array())
+        positions = np.asarray(bitmap.to_array())
     except (ValueError, IndexError) as why:
         raise Corrupt(f"the bitmap of a deletion vector cannot be read: {why}") from None
-    return found.view(np.int64) if found.dtype == np.uint64 else found.astype(np.int64)
+    return positions.view(np.int64) if positions.dtype == np.uint64 else positions.astype(np.int64)
 
 
 def size_of_vector(head: bytes) -> int:

@@ -59,11 +59,11 @@ def read_file_index(read: Callable[[int, int], bytes]) -> dict[str, dict[str, In
             column, at = _text_at(head, at)
             (kinds,) = struct.unpack_from(">i", head, at)
             at += 4
-            held = out.setdefault(column, {})
+            of_column = out.setdefault(column, {})
             for _ in range(kinds):
                 kind, at = _text_at(head, at)
                 start, size = _PLACE.unpack_from(head, at)
-                held[kind] = IndexLocation(None if start == _EMPTY else start, size)
+                of_column[kind] = IndexLocation(None if start == _EMPTY else start, size)
                 at += _PLACE.size
     except (struct.error, UnicodeDecodeError) as why:
         raise Corrupt(f"not a sound file index: {why}") from None

@@ -82,18 +82,18 @@ _DATES: Final = (AtomicType("DATE"), AtomicType("DATE", False))
 
 def parse_stats_modes(options: Mapping[str, str]) -> dict[str, str]:
     """Column → mode, from the options ``fields.<column>.stats-mode``."""
-    found = ((re.fullmatch(r"fields\.(.+)\.stats-mode", key), mode) for key, mode in options.items())
-    return {match[1]: mode for match, mode in found if match}
+    matches = ((re.fullmatch(r"fields\.(.+)\.stats-mode", key), mode) for key, mode in options.items())
+    return {match[1]: mode for match, mode in matches if match}
 
 
 def _parse_mode(text: str) -> tuple[str, int]:
     word = text.strip().lower()
     if word in ("none", "counts", "full"):
         return word, 0
-    found = re.fullmatch(r"truncate\(\s*(\d+)\s*\)", word)
-    if found is None or int(found[1]) < 1:
+    match = re.fullmatch(r"truncate\(\s*(\d+)\s*\)", word)
+    if match is None or int(match[1]) < 1:
         raise InvalidOption(f"option 'metadata.stats-mode' = '{text}': write none, counts, full or truncate(16)")
-    return "truncate", int(found[1])
+    return "truncate", int(match[1])
 
 
 def _bounds(column: pa.Array | pa.ChunkedArray, kind: DataType) -> tuple[Any, Any]:
@@ -101,14 +101,14 @@ def _bounds(column: pa.Array | pa.ChunkedArray, kind: DataType) -> tuple[Any, An
         return None, None
     if pa.types.is_floating(column.type):
         return _float_bounds(column)
-    found = pc.min_max(column)
-    return _value(found["min"]), _value(found["max"])
+    extremes = pc.min_max(column)
+    return _value(extremes["min"]), _value(extremes["max"])
 
 
 def _float_bounds(column: pa.Array | pa.ChunkedArray) -> tuple[float, float]:
     """In the order of Java's ``Double.compare``: NaN above all, -0.0 below 0.0."""
-    found = pc.min_max(pc.drop_null(column.filter(pc.invert(pc.is_nan(column)))))
-    low, high = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(pc.drop_null(column.filter(pc.invert(pc.is_nan(column)))))
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if low is None:
         return float("nan"), float("nan")
     has_nan = pc.any(pc.is_nan(column)).as_py()

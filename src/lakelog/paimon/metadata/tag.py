@@ -54,29 +54,29 @@ def tag_to_json(snapshot_json: bytes, created: datetime | None = None, retained:
     """
     if created is None or retained is None:
         return snapshot_json
-    found: dict[str, Any] = metadata_json(snapshot_json)
+    values: dict[str, Any] = metadata_json(snapshot_json)
     time = [*created.timetuple()[:6], created.microsecond * 1000]
-    out = {**found, _CREATED: time, _RETAINED: retained.total_seconds()}
+    out = {**values, _CREATED: time, _RETAINED: retained.total_seconds()}
     return orjson.dumps(out, option=orjson.OPT_INDENT_2)
 
 
 def tag_from_json(name: str, data: bytes) -> Tag:
     """Reads a tag file. Raises Corrupt."""
     snapshot = Snapshot.from_json(data)
-    found: dict[str, Any] = metadata_json(data)
+    values: dict[str, Any] = metadata_json(data)
     try:
-        created, nanos = _time(found.get(_CREATED))
-        return Tag(name, snapshot, created, _retention(found.get(_RETAINED)), nanos)
+        created, nanos = _time(values.get(_CREATED))
+        return Tag(name, snapshot, created, _retention(values.get(_RETAINED)), nanos)
     except (TypeError, ValueError) as why:
         raise Corrupt(f"tag '{name}' has an invalid time: {why}") from None
 
 
 def snapshot_json_of(tag_json: bytes) -> bytes:
     """The bytes of the snapshot file that a tag file was made from."""
-    found: dict[str, Any] = metadata_json(tag_json)
-    if _CREATED not in found and _RETAINED not in found:
+    values: dict[str, Any] = metadata_json(tag_json)
+    if _CREATED not in values and _RETAINED not in values:
         return tag_json
-    kept = {key: value for key, value in found.items() if key not in (_CREATED, _RETAINED)}
+    kept = {key: value for key, value in values.items() if key not in (_CREATED, _RETAINED)}
     return orjson.dumps(kept, option=orjson.OPT_INDENT_2)
 
 

@@ -278,5 +278,5 @@ def _millis_and_nanos(value: Any, kind: AtomicType) -> tuple[int, int]:
 def _stamp(millis: int, nanos: int, kind: AtomicType) -> Any:
     if time_unit(kind) == "ns":
         return np.datetime64(millis * 1_000_000 + nanos, "ns")
-    found = _EPOCH + timedelta(milliseconds=millis, microseconds=nanos // 1000)
-    return found.replace(tzinfo=UTC) if kind.root == "TIMESTAMP_LTZ" else found
+    time = _EPOCH + timedelta(milliseconds=millis, microseconds=nanos // 1000)
+    return time.replace(tzinfo=UTC) if kind.root == "TIMESTAMP_LTZ" else time

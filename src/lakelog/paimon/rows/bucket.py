@@ -56,8 +56,8 @@ def rows_by_bucket(buckets: Hashes) -> dict[int, npt.NDArray[np.int64]]:
     if len(buckets) and (buckets == buckets[0]).all():
         return {int(buckets[0]): np.arange(len(buckets))}
     order = np.argsort(buckets, kind="stable")
-    found, starts = np.unique(buckets[order], return_index=True)
-    return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
+    distinct, starts = np.unique(buckets[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, starts[1:]), strict=True))
 
 
 def row_hashes(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> Hashes:
@@ -166,9 +166,9 @@ def _plain(column: pa.Array | pa.ChunkedArray, kind: DataType) -> pa.Array:
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks)
-    wanted = arrow_type(kind)
+    arrow = arrow_type(kind)
     large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
-    return column if column.type == wanted or large else column.cast(wanted)
+    return column if column.type == arrow or large else column.cast(arrow)
 
 
 def _remainders(columns: Sequence[pa.Array | pa.ChunkedArray], buckets: int) -> Hashes:
@@ -197,23 +197,23 @@ def _hashes(column: pa.Array) -> Numbers:
     kind = column.type
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_boolean(kind):
-        found = column.fill_null(False).cast(pa.int8()).to_numpy().astype(np.int32)
+        hashes = column.fill_null(False).cast(pa.int8()).to_numpy().astype(np.int32)
     elif pa.types.is_date32(kind):
-        found = column.view(pa.int32()).fill_null(0).to_numpy()
+        hashes = column.view(pa.int32()).fill_null(0).to_numpy()
     elif pa.types.is_int64(kind):
-        found = _folded(column.fill_null(0).to_numpy())
+        hashes = _folded(column.fill_null(0).to_numpy())
     elif pa.types.is_integer(kind):
-        found = column.fill_null(0).to_numpy().astype(np.int32)
+        hashes = column.fill_null(0).to_numpy().astype(np.int32)
     elif pa.types.is_floating(kind):
-        found = _of_floats(column.fill_null(0).to_numpy())
+        hashes = _of_floats(column.fill_null(0).to_numpy())
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        found = _of_bytes(column.cast(pa.binary()).fill_null(b""))
+        hashes = _of_bytes(column.cast(pa.binary()).fill_null(b""))
     elif pa.types.is_decimal(kind):
         values = (0 if v is None else _of_decimal(v) for v in column.to_pylist())
-        found = np.fromiter(values, dtype=np.int32, count=len(column))
+        hashes = np.fromiter(values, dtype=np.int32, count=len(column))
     else:
         raise UnsupportedFeature(f"option 'bucket-function.type' = 'hive' does not support a bucket key of type {kind}")
-    return np.where(valid, found, np.int32(0)).astype(np.int32)
+    return np.where(valid, hashes, np.int32(0)).astype(np.int32)
 
 
 def _folded(numbers: npt.NDArray[np.int64]) -> Numbers:

@@ -44,7 +44,7 @@ class Variant:
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if whole.type != VARIANT:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if array.type != VARIANT:
         raise InvalidRequest(f"a column of type {column.type} is no VARIANT: give one of a table, or of from_json")
-    return whole
+    return array

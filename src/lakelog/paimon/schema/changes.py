@@ -368,9 +368,9 @@ def _with_checked_default(field: DataField) -> DataField:
 
 
 def _check_new_name(siblings: Fields, path: Path) -> None:
-    found = next((f.name for f in siblings if f.name.lower() == path[-1].lower()), None)
-    if found is not None:
-        as_what = "" if found == path[-1] else f" as '{found}', in another case"
+    same = next((f.name for f in siblings if f.name.lower() == path[-1].lower()), None)
+    if same is not None:
+        as_what = "" if same == path[-1] else f" as '{same}', in another case"
         raise InvalidSchema(f"column '{path_text(path)}' exists{as_what}: choose another name")
 
 

@@ -72,21 +72,21 @@ def check_option_change(schema: TableSchema, key: str, value: str | None, has_sn
     old = schema.options.get(key)
     if value == old:
         return
-    wanted = f"option '{key}' cannot be " + ("reset" if value is None else f"set to '{value}'")
+    refusal = f"option '{key}' cannot be " + ("reset" if value is None else f"set to '{value}'")
     if key in _NEVER:
-        raise InvalidOption(f"{wanted}: it is fixed when a table is created; create a new table and copy the rows")
+        raise InvalidOption(f"{refusal}: it is fixed when a table is created; create a new table and copy the rows")
     if not has_snapshots:
         return
     if key in IMMUTABLE:
         raise InvalidOption(
-            f"{wanted}: files of the table depend on it (it is {_shown(old)}); create a new table and copy the rows"
+            f"{refusal}: files of the table depend on it (it is {_shown(old)}); create a new table and copy the rows"
         )
     if key == BUCKET.key:
-        _check_bucket(schema, value, wanted)
+        _check_bucket(schema, value, refusal)
     if key == DELETION_VECTORS.key:
-        _check_deletion_vectors(schema, value, wanted)
+        _check_deletion_vectors(schema, value, refusal)
     if key in _ONE_WAY and (old or "false").lower() == "true" and (value or "false").lower() != "true":
-        raise InvalidOption(f"{wanted}: rows were dropped while it was true; create a new table for all rows")
+        raise InvalidOption(f"{refusal}: rows were dropped while it was true; create a new table for all rows")
 
 
 def is_same_key_option(schema: TableSchema, key: str, value: str) -> bool:
@@ -95,22 +95,22 @@ def is_same_key_option(schema: TableSchema, key: str, value: str) -> bool:
     return keys is not None and tuple(part.strip() for part in value.split(",")) == keys
 
 
-def _check_bucket(schema: TableSchema, value: str | None, wanted: str) -> None:
+def _check_bucket(schema: TableSchema, value: str | None, refusal: str) -> None:
     if value is None:
-        raise InvalidOption(f"{wanted}: set it to a number of buckets instead")
+        raise InvalidOption(f"{refusal}: set it to a number of buckets instead")
     if schema.num_buckets < 1 or BUCKET.parse(value) < 1:
         raise InvalidOption(
-            f"{wanted}: it is {schema.num_buckets}, and only a fixed number can change to another fixed number. "
+            f"{refusal}: it is {schema.num_buckets}, and only a fixed number can change to another fixed number. "
             "Then run INSERT OVERWRITE on each partition to move its rows"
         )
 
 
-def _check_deletion_vectors(schema: TableSchema, value: str | None, wanted: str) -> None:
+def _check_deletion_vectors(schema: TableSchema, value: str | None, refusal: str) -> None:
     options = Options(schema.options)
     same = options.need(DELETION_VECTORS) == (value is not None and DELETION_VECTORS.parse(value))
     if not same and not options.need(DELETION_VECTORS_MODIFIABLE):
         raise InvalidOption(
-            f"{wanted}: readers would see uncompacted rows twice; compact the table fully, then set "
+            f"{refusal}: readers would see uncompacted rows twice; compact the table fully, then set "
             f"'{DELETION_VECTORS_MODIFIABLE.key}' = 'true' first"
         )
 

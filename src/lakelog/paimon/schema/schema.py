@@ -81,19 +81,19 @@ class TableSchema:
     def from_json(data: bytes) -> TableSchema:
         """Reads a schema file. Raises Corrupt, or UnsupportedFeature for an unknown column type or a newer version."""
         try:
-            found: dict[str, Any] = metadata_json(data)
-            check_version(found.get("version"), SCHEMA_VERSION, "schema")
+            values: dict[str, Any] = metadata_json(data)
+            check_version(values.get("version"), SCHEMA_VERSION, "schema")
             return checked(
                 TableSchema(
-                    id=int(found["id"]),
-                    fields=tuple(parse_field(f) for f in found["fields"]),
-                    highest_field_id=int(found["highestFieldId"]),
-                    partition_keys=_names(found.get("partitionKeys")),
-                    primary_keys=_names(found.get("primaryKeys")),
-                    options={key: _option_text(value) for key, value in (found.get("options") or {}).items()},
-                    comment=found.get("comment"),
-                    time_millis=int(found.get("timeMillis") or 0),
-                    version=int(found.get("version") or 1),
+                    id=int(values["id"]),
+                    fields=tuple(parse_field(f) for f in values["fields"]),
+                    highest_field_id=int(values["highestFieldId"]),
+                    partition_keys=_names(values.get("partitionKeys")),
+                    primary_keys=_names(values.get("primaryKeys")),
+                    options={key: _option_text(value) for key, value in (values.get("options") or {}).items()},
+                    comment=values.get("comment"),
+                    time_millis=int(values.get("timeMillis") or 0),
+                    version=int(values.get("version") or 1),
                 )
             )
         except UnsupportedFeature:
@@ -103,10 +103,10 @@ class TableSchema:
 
     def field(self, name: str) -> DataField:
         """The column of this name. Raises InvalidSchema with the nearest name."""
-        found = self._by_name.get(name)
-        if found is None:
+        field = self._by_name.get(name)
+        if field is None:
             raise InvalidSchema(_unknown("column", name, self.field_names))
-        return found
+        return field
 
     @cached_property
     def _by_name(self) -> dict[str, DataField]:
@@ -124,8 +124,8 @@ class TableSchema:
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
         """Columns that decide the bucket: ``bucket-key``, else the trimmed primary key, else none (sheet 5.1)."""
-        given = split_names(self.options.get("bucket-key"))
-        return given or self.trimmed_primary_keys
+        names = split_names(self.options.get("bucket-key"))
+        return names or self.trimmed_primary_keys
 
     @cached_property
     def num_buckets(self) -> int:
@@ -276,13 +276,13 @@ def _option_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:
+def _keys(option: str, keys: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:
     text = kept.pop(option, None)
-    if text is not None and given:
+    if text is not None and keys:
         raise InvalidSchema(
-            f"option '{option}' = '{text}' repeats the keys ({', '.join(given)}): give only one of the two"
+            f"option '{option}' = '{text}' repeats the keys ({', '.join(keys)}): give only one of the two"
         )
-    return tuple(given) or split_names(text)
+    return tuple(keys) or split_names(text)
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:

@@ -144,8 +144,8 @@ def _plain_field(field: pa.Field) -> pa.Field:
 def plain_column(column: pa.Array) -> pa.Array:
     """The same values in the plain type. Few kernels of Arrow take the encodings that polars and others export."""
     kind = column.type
-    wanted = plain_type(kind)
-    if kind == wanted:
+    plain = plain_type(kind)
+    if kind == plain:
         return column
     if isinstance(kind, pa.BaseExtensionType):
         return plain_column(column.storage)
@@ -156,15 +156,15 @@ def plain_column(column: pa.Array) -> pa.Array:
     if pa.types.is_map(kind):
         offsets, start, stop = fresh_offsets(column)
         keys = plain_column(column.keys.slice(start, stop - start))
-        return map_array(offsets, keys, plain_column(column.items.slice(start, stop - start)), wanted, _mask(column))
+        return map_array(offsets, keys, plain_column(column.items.slice(start, stop - start)), plain, _mask(column))
     if is_list(kind):
         sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-        return pa.ListArray.from_arrays(offsets, plain_column(column.flatten()), type=wanted, mask=_mask(column))
+        return pa.ListArray.from_arrays(offsets, plain_column(column.flatten()), type=plain, mask=_mask(column))
     if pa.types.is_struct(kind):
         parts = [plain_column(part) for part in column.flatten()]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(column))
-    return column.cast(wanted)
+        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=_mask(column))
+    return column.cast(plain)
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:

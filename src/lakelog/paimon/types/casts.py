@@ -86,9 +86,9 @@ def cast_values(column: pa.Array, old: DataType, new: DataType, name: str) -> pa
             f"column '{name}' was {old.to_json()} and is {new.to_json()} now: values cannot be read across this change"
         )
     try:
-        found = _cast(column, old, new)
-        wanted = arrow_type(new)
-        return found if found.type == wanted else found.cast(wanted)
+        cast = _cast(column, old, new)
+        target = arrow_type(new)
+        return cast if cast.type == target else cast.cast(target)
     except (pa.ArrowInvalid, ValueError, ArithmeticError) as why:
         raise InvalidSchema(
             f"column '{name}' was {old.to_json()} and is {new.to_json()} now, but has a value that does not convert: "
@@ -115,24 +115,24 @@ def _cast(column: pa.Array, old: DataType, new: AtomicType) -> pa.Array:
 def _number(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
     if old.root == "BOOLEAN":
         column, old = column.cast(pa.int32()), AtomicType("INT")
-    wanted = arrow_type(new)
+    target = arrow_type(new)
     if new.root == "BOOLEAN":
         _refuse(column, pc.and_(pc.not_equal(column, 0), pc.not_equal(column, 1)), "neither 0 nor 1")
-        return column.cast(wanted)
+        return column.cast(target)
     if old.root in _FLOATS and new.root == "DECIMAL":
         shortest = np.float32 if old.root == "FLOAT" else np.float64
-        return casts_from_text.by_value(column, _float_decimal(new, shortest), wanted)
+        return casts_from_text.by_value(column, _float_decimal(new, shortest), target)
     if old.root == "DECIMAL" and new.root in _FLOATS:
-        return _decimal_double(column, old).cast(wanted, safe=False)
+        return _decimal_double(column, old).cast(target, safe=False)
     if old.root in _WHOLE and new.root == "DECIMAL":
         column = column.cast(pa.decimal128(19, 0))
     if old.root == "DOUBLE" and new.root == "FLOAT":
-        found = column.cast(wanted, safe=False)
-        is_gone = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
-        is_zero = pc.and_(pc.not_equal(column, 0.0), pc.equal(found, pa.scalar(0.0, wanted)))
+        numbers = column.cast(target, safe=False)
+        is_gone = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(numbers)))
+        is_zero = pc.and_(pc.not_equal(column, 0.0), pc.equal(numbers, pa.scalar(0.0, target)))
         _refuse(column, pc.or_(is_gone, is_zero), "outside the range of this type")
-        return found
-    return column.cast(wanted)
+        return numbers
+    return column.cast(target)
 
 
 def _refuse(column: pa.Array, bad: pa.Array, why: str) -> None:
@@ -191,11 +191,11 @@ def _parsed(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
     if new.root in _WHOLE:
         return casts_from_text.whole_numbers(column, arrow_type(new))
     parse = casts_from_text.parser(new)
-    wanted = arrow_type(new)
+    target = arrow_type(new)
     if new.root in ("DATE", "TIME", *_STAMPS):
         stored = pa.int64() if new.root in _STAMPS else pa.int32()
-        return casts_from_text.by_value(column, parse, stored).cast(wanted)
-    return casts_from_text.by_value(column, parse, wanted)
+        return casts_from_text.by_value(column, parse, stored).cast(target)
+    return casts_from_text.by_value(column, parse, target)
 
 
 def _from_stamp(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
@@ -220,9 +220,9 @@ def _whole(ticks: pa.Array, per_milli: int, digits: int) -> pa.Array:
 
 def _divided(numbers: pa.Array, divisor: int, why: str) -> pa.Array:
     """Quotients without a rest. Raises ValueError for others."""
-    found = pc.divide(numbers, divisor)
-    _refuse(numbers, pc.not_equal(pc.multiply(found, divisor), numbers), why)
-    return found
+    quotients = pc.divide(numbers, divisor)
+    _refuse(numbers, pc.not_equal(pc.multiply(quotients, divisor), numbers), why)
+    return quotients
 
 
 def _rescaled(ticks: pa.Array, from_milli: int, new: AtomicType) -> pa.Array:

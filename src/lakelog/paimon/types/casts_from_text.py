@@ -36,8 +36,8 @@ _SHIFTS: Final = {0: 1000, 3: 1, 6: 1, 9: 1}
 def by_value(column: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
     """Converts each distinct value once; NULL stays NULL. Raises what ``convert`` raises."""
     coded = column.dictionary_encode()
-    found = pa.array([None if v is None else convert(v) for v in coded.dictionary.to_pylist()], kind)
-    return found.take(coded.indices)
+    values = pa.array([None if v is None else convert(v) for v in coded.dictionary.to_pylist()], kind)
+    return values.take(coded.indices)
 
 
 def whole_numbers(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -84,10 +84,10 @@ def fit_decimal(value: Decimal, kind: AtomicType) -> Decimal:
     precision, scale = kind.precision or 0, kind.scale or 0
     if not value:
         return Decimal(0).scaleb(-scale)
-    found = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT) if value.adjusted() < precision else None
-    if found is None or found != value or len(found.as_tuple().digits) > precision:
+    number = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT) if value.adjusted() < precision else None
+    if number is None or number != value or len(number.as_tuple().digits) > precision:
         raise ValueError(f"{value} has more digits than DECIMAL({precision}, {scale})")
-    return found
+    return number
 
 
 def _boolean(text: str) -> bool:
@@ -106,10 +106,10 @@ def _decimal(text: str, kind: AtomicType) -> Decimal:
 
 
 def _float64(text: str) -> float:
-    found = _FLOAT.fullmatch(text.strip())
-    if found is None:
+    match = _FLOAT.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"{text!r} is not a floating-point number")
-    return _in_range(float(found[1] + found[2]), found[2])
+    return _in_range(float(match[1] + match[2]), match[2])
 
 
 def _in_range(value: float, digits: str) -> float:
@@ -125,8 +125,8 @@ def _float32(text: str) -> float:
     if not np.isfinite(value):
         return value
     # the nearest float of the text, not of the nearest double
-    found = _FLOAT.fullmatch(text.strip())
-    digits = found[2] if found else ""
+    match = _FLOAT.fullmatch(text.strip())
+    digits = match[2] if match else ""
     near = _in_range(float(pa.scalar(digits).cast(pa.float32()).as_py()), digits)
     return -near if text.strip().startswith("-") else near
 
@@ -151,21 +151,21 @@ def _time(text: str) -> int:
     """Milliseconds of ``h[:m[:s[.fraction]]]``, with an offset that is added (+) or taken away (-)."""
     if _NUMBER.fullmatch(text):
         return _of_day(int(text), text)
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"\s*(\d+)\s*(?::\s*(\d+)\s*(?::\s*(\d+)\s*(?:\.(\d*)\s*)?)?)?(?:([+-])\s*(\d+)\s*(?::\s*(\d+)\s*)?)?",
         text,
         re.ASCII,
     )
-    if found is None:
+    if match is None:
         raise ValueError(f"{text!r} is no time")
-    hour, minute, second = (int(found[i] or 0) for i in (1, 2, 3))
-    fraction = found[4] or ""
+    hour, minute, second = (int(match[i] or 0) for i in (1, 2, 3))
+    fraction = match[4] or ""
     milli = int(fraction[:3].ljust(3, "0"))
     if fraction[3:].strip("0"):
         raise ValueError(f"{text!r} is finer than a millisecond")
-    sign = -1 if found[5] == "-" else 1
-    hour += sign * int(found[6] or 0)
-    minute += sign * int(found[7] or 0)
+    sign = -1 if match[5] == "-" else 1
+    hour += sign * int(match[6] or 0)
+    minute += sign * int(match[7] or 0)
     return _of_day(((hour * 60 + minute) * 60 + second) * 1000 + milli, text)
 
 
@@ -182,14 +182,14 @@ def _stamp(text: str, kind: AtomicType) -> int:
         if digits not in _SHIFTS:
             raise ValueError(f"{text!r} is a number, which cannot be converted to TIMESTAMP({digits})")
         return int(text) * _SHIFTS[digits]
-    found = _STAMP.fullmatch(text)
-    if found is None:
+    match = _STAMP.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a timestamp")
-    year, month, day = (int(found[i]) for i in (1, 2, 3))
-    hour, minute, second = (int(found[i] or found[i + 4] or 0) for i in (4, 5, 6))
-    given = found[7] or found[11] or ""
-    if given[digits:].strip("0"):
+    year, month, day = (int(match[i]) for i in (1, 2, 3))
+    hour, minute, second = (int(match[i] or match[i + 4] or 0) for i in (4, 5, 6))
+    zone = match[7] or match[11] or ""
+    if zone[digits:].strip("0"):
         raise ValueError(f"{text!r} is finer than TIMESTAMP({digits})")
-    fraction = given.ljust(9, "0")[:digits].ljust(unit, "0")
-    whole = (datetime(year, month, day, hour, minute, second) - _EPOCH) // timedelta(seconds=1)
-    return int(whole * 10**unit + int(fraction))
+    fraction = zone.ljust(9, "0")[:digits].ljust(unit, "0")
+    seconds = (datetime(year, month, day, hour, minute, second) - _EPOCH) // timedelta(seconds=1)
+    return int(seconds * 10**unit + int(fraction))

@@ -55,7 +55,7 @@ def nested_text(column: pa.Array, kind: DataType, to_text: ToText) -> pa.Array:
     """``[1, null]``, ``{k -> v}`` or ``{1, a}``, the parts as ``to_text`` writes them."""
     if isinstance(kind, RowType):
         parts = [to_text(c, f.type).to_pylist() for c, f in zip(column.flatten(), kind.fields, strict=True)]
-        rows = [_braced(values) for values in zip(*parts, strict=True)]
+        rows = [f"{{{', '.join(map(_or_null, values))}}}" for values in zip(*parts, strict=True)]
     elif isinstance(kind, ArrayType):
         texts = to_text(column.values, kind.element).to_pylist()
         rows = [f"[{', '.join(map(_or_null, texts[a:b]))}]" for a, b in _ranges(column)]
@@ -66,10 +66,6 @@ def nested_text(column: pa.Array, kind: DataType, to_text: ToText) -> pa.Array:
     else:
         return to_text(column, kind)
     return pa.array(rows, pa.string(), mask=column.is_null().to_numpy(zero_copy_only=False))
-
-
-def _braced(values: tuple[str | None, ...]) -> str:
-    return f"{{{', '.join(map(_or_null, values))}}}"
 
 
 def _or_null(text: str | None) -> str:
@@ -98,7 +94,7 @@ def _stamps(column: pa.Array, kind: AtomicType) -> pa.Array:
     filled = np.array(ticks.fill_null(0) if ticks.null_count else ticks)
     text = filled.astype(f"datetime64[{unit}]").astype(np.str_)
     mask = ticks.is_null().to_numpy(zero_copy_only=False) if ticks.null_count else None
-    found = pc.replace_substring(pa.array(text, pa.string(), mask=mask), "T", " ")
+    texts = pc.replace_substring(pa.array(text, pa.string(), mask=mask), "T", " ")
     if not digits:
-        return pc.replace_substring_regex(found, r"\.?0+$", "")
-    return pc.replace_substring_regex(found, rf"^(.*\.\d{{{digits}}}\d*?)0+$", r"\1")
+        return pc.replace_substring_regex(texts, r"\.?0+$", "")
+    return pc.replace_substring_regex(texts, rf"^(.*\.\d{{{digits}}}\d*?)0+$", r"\1")

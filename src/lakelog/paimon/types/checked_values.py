@@ -103,11 +103,11 @@ def check_version(found: object, newest: int, what: str) -> None:
 
 def checked(value: T) -> T:
     """A frozen value, whose fields are of the types that its class declares. Raises Corrupt naming the field."""
-    made: Any = type(value)
-    for name, is_valid in _fields(made):
-        found = getattr(value, name)
-        if not is_valid(found):
-            raise Corrupt(f"field '{name}' of a {type(value).__name__} is {str(found)[:100]!r}")
+    record: Any = type(value)
+    for name, is_valid in _fields(record):
+        value_of_field = getattr(value, name)
+        if not is_valid(value_of_field):
+            raise Corrupt(f"field '{name}' of a {type(value).__name__} is {str(value_of_field)[:100]!r}")
     return value
 
 

@@ -128,8 +128,8 @@ class _Literal:
         return str(self._tokens[self._at - 1])
 
     def _expect(self, symbol: str) -> None:
-        if (found := self._take()) != symbol:
-            raise ValueError(f"{found} is in place of {symbol}")
+        if (token := self._take()) != symbol:
+            raise ValueError(f"{token} is in place of {symbol}")
 
 
 def _unquoted(text: str) -> str:

@@ -47,8 +47,8 @@ def evolve(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Arra
     if isinstance(old, MapType) and isinstance(new, MapType):
         return _map(column, old, new, name)
     if same_type(old, new):
-        wanted = arrow_type(new)
-        return column if column.type == wanted else column.cast(wanted)
+        target = arrow_type(new)
+        return column if column.type == target else column.cast(target)
     return cast_values(column, old, new, name)
 
 
@@ -60,11 +60,11 @@ def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.A
     """
     if same_type(new, old) or not _has_common(new, old):
         return evolve(column, new, old, name)
-    found, why = None, ""
+    column_before, why = None, ""
     try:
-        found = evolve(column, new, old, name)
-        if _are_equal(evolve(found, old, new, name), column):
-            return found
+        column_before = evolve(column, new, old, name)
+        if _are_equal(evolve(column_before, old, new, name), column):
+            return column_before
     except (UnsupportedFeature, InvalidSchema) as failure:
         why = f" ({failure})"
     raise InvalidSchema(
@@ -95,7 +95,7 @@ def _has_common(old: DataType, new: DataType) -> bool:
 
 
 def _row(column: pa.StructArray, old: RowType, new: RowType, name: str) -> pa.Array:
-    wanted = arrow_type(new)
+    target = arrow_type(new)
     sources = {f.id: (at, f.type) for at, f in enumerate(old.fields)}
     # with the NULLs of the row itself: under them a file may hold anything
     columns = column.flatten()
@@ -108,7 +108,7 @@ def _row(column: pa.StructArray, old: RowType, new: RowType, name: str) -> pa.Ar
         else:
             parts.append(pa.nulls(len(column), kind))
     mask = column.is_null() if column.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=mask)
 
 
 def _array(column: pa.ListArray, old: ArrayType, new: ArrayType, name: str) -> pa.Array:
@@ -147,8 +147,8 @@ def types_after(old: DataType, explicit: bool) -> list[str]:
         "DECIMAL": {"precision": 38, "scale": scale},
     }
     roots = {*_WITH_TEXT, *_TEXTS, *_BYTES}
-    found = (AtomicType(root, **sizes.get(root, {})) for root in sorted(roots))
-    return [new.root for new in found if can_change_type(old, new, explicit)]
+    kinds = (AtomicType(root, **sizes.get(root, {})) for root in sorted(roots))
+    return [new.root for new in kinds if can_change_type(old, new, explicit)]
 
 
 def _has_all_values(old: DataType, new: DataType) -> bool:

@@ -16,11 +16,11 @@ def text_hash(text: str) -> int:
 
 def in_hash_order(keys: Iterable[str]) -> list[str]:
     """The keys of a map, given in the order in which they were put into it."""
-    given = list(keys)
+    names = list(keys)
     slots = 16
-    while len(given) > slots * 3 // 4:
+    while len(names) > slots * 3 // 4:
         slots *= 2
-    return sorted(given, key=lambda key: slot_of(text_hash(key), slots))
+    return sorted(names, key=lambda key: slot_of(text_hash(key), slots))
 
 
 def slot_of(code: int, slots: int) -> int:

@@ -38,11 +38,11 @@ def _decimal(text: str, kind: pa.DataType) -> Decimal:
         raise pa.ArrowInvalid(f"a number of {digits} digits is too long: a decimal has at most {MOST_DIGITS}")
     if not _NUMBER.fullmatch(text):
         raise pa.ArrowInvalid(f"{text!r} is not a decimal number")
-    given = Decimal(text)
+    number = Decimal(text)
     try:
-        exact = given.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+        exact = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
     except InvalidOperation:
         exact = None
-    if exact is None or exact != given or exact.adjusted() >= kind.precision - kind.scale:
+    if exact is None or exact != number or exact.adjusted() >= kind.precision - kind.scale:
         raise pa.ArrowInvalid(f"{text!r} does not fit {kind}")
     return exact

@@ -238,14 +238,14 @@ def nested_fields(kind: DataType) -> Iterator[DataField]:
 
 
 def _parse_text(text: str) -> AtomicType:
-    found = _TEXT.fullmatch(text.upper())
-    if found is None:
+    match = _TEXT.fullmatch(text.upper())
+    if match is None:
         raise InvalidSchema(f"not a column type: '{text}' (write 'INT', 'DECIMAL(10, 2)', 'STRING NOT NULL' …)")
-    name = found["name"].strip()
-    root = _SYNONYMS.get(name + (found["zone"] or ""), name)
-    nullable = found["null"] != " NOT NULL"
-    first = int(found["first"]) if found["first"] else None
-    second = int(found["second"]) if found["second"] else None
+    name = match["name"].strip()
+    root = _SYNONYMS.get(name + (match["zone"] or ""), name)
+    nullable = match["null"] != " NOT NULL"
+    first = int(match["first"]) if match["first"] else None
+    second = int(match["second"]) if match["second"] else None
     if root in ("STRING", "BYTES"):
         return AtomicType("VARCHAR" if root == "STRING" else "VARBINARY", nullable, length=MAX_LENGTH)
     if root in _LENGTHS:

@@ -32,8 +32,8 @@ def json_texts(column: pa.Array, exact: bool = False) -> pa.Array:
     """The JSON texts of a VARIANT column; see ``variant_bytes.to_json``. Raises Corrupt."""
     values, metadata = column.field("value").to_pylist(), column.field("metadata").to_pylist()
     there = column.is_valid().to_pylist()
-    found = [to_json(v, m, exact) if t else None for v, m, t in zip(values, metadata, there, strict=True)]
-    return pa.array(found, pa.string())
+    texts = [to_json(v, m, exact) if t else None for v, m, t in zip(values, metadata, there, strict=True)]
+    return pa.array(texts, pa.string())
 
 
 def from_json_texts(texts: pa.Array) -> pa.Array:
@@ -43,8 +43,6 @@ def from_json_texts(texts: pa.Array) -> pa.Array:
 
 def variant_array(values: list[tuple[bytes, bytes] | None]) -> pa.Array:
     """A VARIANT column of (value, metadata)."""
-    parts: list[Any] = [
-        pa.array([b"" if found is None else found[i] for found in values], pa.binary()) for i in range(2)
-    ]
-    mask = pa.array([found is None for found in values], pa.bool_())
+    parts: list[Any] = [pa.array([b"" if part is None else part[i] for part in values], pa.binary()) for i in range(2)]
+    mask = pa.array([part is None for part in values], pa.bool_())
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=mask)

@@ -63,13 +63,13 @@ def to_json(value: bytes, metadata: bytes, exact: bool = False) -> str:
     an exact text of more levels than ``from_json`` reads.
     """
 
-    def text_of(found: _Part, texts: Mapping[int, str]) -> str:
-        if isinstance(found, _Scalar):
-            return _scalar_json(found, exact)
-        if isinstance(found, dict):
-            by_place = sorted(found.items(), key=lambda field: field[1])
+    def text_of(part: _Part, texts: Mapping[int, str]) -> str:
+        if isinstance(part, _Scalar):
+            return _scalar_json(part, exact)
+        if isinstance(part, dict):
+            by_place = sorted(part.items(), key=lambda field: field[1])
             return "{" + ",".join(f"{_quoted(name)}:{texts[place]}" for name, place in by_place) + "}"
-        return "[" + ",".join(texts[place] for place in found) + "]"
+        return "[" + ",".join(texts[place] for place in part) + "]"
 
     return _built(value, metadata, text_of, _MOST_LEVELS if exact else None)
 
@@ -80,12 +80,12 @@ def to_python(value: bytes, metadata: bytes) -> Any:
     A date or a time that Python does not have, and a timestamp with nanoseconds, is text. Raises Corrupt.
     """
 
-    def object_of(found: _Part, objects: Mapping[int, Any]) -> Any:
-        if isinstance(found, _Scalar):
-            return _scalar_object(found)
-        if isinstance(found, dict):
-            return {name: objects[place] for name, place in found.items()}
-        return [objects[place] for place in found]
+    def object_of(part: _Part, objects: Mapping[int, Any]) -> Any:
+        if isinstance(part, _Scalar):
+            return _scalar_object(part)
+        if isinstance(part, dict):
+            return {name: objects[place] for name, place in part.items()}
+        return [objects[place] for place in part]
 
     return _built(value, metadata, object_of)
 
@@ -115,9 +115,9 @@ def from_json(text: str) -> tuple[bytes, bytes]:
 
 
 def _encoded(text: str) -> tuple[bytes, bytes]:
-    found = json.loads(text, object_pairs_hook=_fields, parse_float=_number, parse_int=_number, parse_constant=_no)
+    parsed = json.loads(text, object_pairs_hook=_fields, parse_float=_number, parse_int=_number, parse_constant=_no)
     writer = _Writer()
-    body = writer.bytes_of(found)
+    body = writer.bytes_of(parsed)
     return body, writer.metadata()
 
 
@@ -209,8 +209,8 @@ class _Reader:
         if kind in (_INSTANT, _WALL_CLOCK, _TIME, _INSTANT_NANOS, _WALL_CLOCK_NANOS):
             return _Scalar(kind, self._signed(at, 8))
         if kind in (_TEXT, _BINARY):
-            found = self._slice(at + 4, _unsigned(self._value, at, 4))
-            return _Scalar(kind, found.decode() if kind == _TEXT else found)
+            data = self._slice(at + 4, _unsigned(self._value, at, 4))
+            return _Scalar(kind, data.decode() if kind == _TEXT else data)
         if kind == _UUID:
             return _Scalar(kind, self._slice(at, 16))
         raise Corrupt(f"malformed VARIANT: it has a value of the unknown type {kind}")
@@ -293,10 +293,10 @@ def _quoted(text: str) -> str:
 
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("an object has a name twice")
-    return found
+    return fields
 
 
 def _number(text: str) -> int | Decimal | float:
@@ -305,9 +305,9 @@ def _number(text: str) -> int | Decimal | float:
         return float(text)
     if "." not in text and -(2**63) <= int(text) < 2**63:
         return int(text)
-    found = Decimal(text)
-    _, digits, exponent = found.as_tuple()
-    return found if len(digits) <= _MOST_DIGITS and -int(exponent) <= _MOST_DIGITS else float(text)
+    number = Decimal(text)
+    _, digits, exponent = number.as_tuple()
+    return number if len(digits) <= _MOST_DIGITS and -int(exponent) <= _MOST_DIGITS else float(text)
 
 
 def _no(text: str) -> None:

@@ -133,11 +133,7 @@ class Target:
 
     def confirm(self, lsn: int) -> None:
         """Notes that the server may forget the changes up to an LSN. Raises Unavailable."""
-        self._confirmed_file.write(self._writer_name, lsn)
-
-    @property
-    def _confirmed_file(self) -> ConfirmedPosition:
-        return ConfirmedPosition(self._table.logical.io, self._table.logical.path)
+        ConfirmedPosition(self._table.logical.io, self._table.logical.path).write(self._writer_name, lsn)
 
     @property
     def is_dirty(self) -> bool:

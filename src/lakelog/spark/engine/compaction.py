@@ -50,8 +50,8 @@ class SparkExecutor:
     def run_pack(self, pack: CompactionPack) -> list[BucketOutcome]:
         """Runs one pack as a job of one task."""
         if not is_remote():  # mapInArrow would require pandas
-            found: list[BucketOutcome] = self.spark.sparkContext.parallelize([pack], 1).flatMap(_outcomes).collect()
-            return found
+            outcomes: list[BucketOutcome] = self.spark.sparkContext.parallelize([pack], 1).flatMap(_outcomes).collect()
+            return outcomes
         frame = self.spark.range(0, 1, 1, 1).mapInArrow(lambda _: pack.batches(), "outcomes binary")
         return [outcome for row in frame.collect() for outcome in pickle.loads(row.outcomes)]
 

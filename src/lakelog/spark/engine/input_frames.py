@@ -43,20 +43,20 @@ def align_columns(
     Called for INSERT … SELECT; ``columns`` are the table columns of the query, None for all. ``match`` finds the fields
     of structs. A last column ``_row_kind`` stays. Raises InvalidSchema for another number of columns.
     """
-    wanted = list(columns or table.schema.field_names)
-    given = frame.columns
-    kind = [ROW_KIND_COLUMN] if given and given[-1] == ROW_KIND_COLUMN and ROW_KIND_COLUMN not in wanted else []
-    own = given[: len(given) - len(kind)]
-    if len(own) != len(wanted):
+    targets = list(columns or table.schema.field_names)
+    names = frame.columns
+    kind = [ROW_KIND_COLUMN] if names and names[-1] == ROW_KIND_COLUMN and ROW_KIND_COLUMN not in targets else []
+    own = names[: len(names) - len(kind)]
+    if len(own) != len(targets):
         raise InvalidSchema(
             f"the query has {len(own)} columns ({', '.join(own)}), but table {table.name} "
-            f"takes {len(wanted)} ({', '.join(wanted)})"
+            f"takes {len(targets)} ({', '.join(targets)})"
         )
     types: StructType = spark_schema(Scan(table).schema)
-    named = frame.toDF(*wanted, *kind)
+    named = frame.toDF(*targets, *kind)
     schema: StructType = named.schema
-    have_types = {name: schema[name].dataType for name in wanted}
-    for name in wanted:
+    have_types = {name: schema[name].dataType for name in targets}
+    for name in targets:
         by_name = match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type)
         if not by_name and not can_assign(
             have_types[name], types[name].dataType, is_time(table.schema.field(name).type)
@@ -65,21 +65,21 @@ def align_columns(
                 f"column '{name}' of table {table.name} is {types[name].dataType.simpleString()}, but the query gives "
                 f"{have_types[name].simpleString()}: cast it in the query"
             )
-    cast = [column_of(name).cast(types[name].dataType) for name in wanted]
+    cast = [column_of(name).cast(types[name].dataType) for name in targets]
     checks = not checks_casts(frame.sparkSession)
     texts = [
         name
-        for name in wanted
+        for name in targets
         if (have_types[name] != types[name].dataType and (checks or is_time(table.schema.field(name).type)))
         or (match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type))
     ]
     have = dict(columns_of(named.select(*map(column_of, texts)).schema, allow_null=True)) if texts else {}
-    for at, name in enumerate(wanted):
+    for at, name in enumerate(targets):
         if name in have:
             want = table.schema.field(name).type
             text = cast_text(quoted(name), have[name], want, match, name, table.name, checks)
             cast[at] = sf.expr(text).cast(types[name].dataType)
-    return named.select(*(c.alias(n) for c, n in zip(cast, wanted, strict=True)), *(sf.col(k) for k in kind))
+    return named.select(*(c.alias(n) for c, n in zip(cast, targets, strict=True)), *(sf.col(k) for k in kind))
 
 
 @contextmanager
@@ -101,9 +101,9 @@ def checkpointed_rows(frame: DataFrame) -> Iterator[DataFrame]:
 def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Temporary views of DataFrames and Arrow rows for the duration of the block: name → view."""
     views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
-    shared = {name for name, given in frames.items() if _is_of_another_session(spark, given)}
-    for name, given in frames.items():
-        frame = given if isinstance(given, DataFrame) else frame_of(spark, table_of(given))
+    shared = {name for name, rows in frames.items() if _is_of_another_session(spark, rows)}
+    for name, rows in frames.items():
+        frame = rows if isinstance(rows, DataFrame) else frame_of(spark, table_of(rows))
         if name in shared:  # such as a batch of foreachBatch
             frame.createGlobalTempView(views[name])
         else:
@@ -115,11 +115,11 @@ def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict
             (spark.catalog.dropGlobalTempView if name in shared else spark.catalog.dropTempView)(view)
 
 
-def _is_of_another_session(spark: SparkSession, given: Any) -> bool:
+def _is_of_another_session(spark: SparkSession, frame: Any) -> bool:
     """True for a DataFrame whose views this session does not see."""
-    if is_remote() or not isinstance(given, DataFrame):
+    if is_remote() or not isinstance(frame, DataFrame):
         return False
-    return not given._jdf.sparkSession().equals(spark._jsparkSession)
+    return not frame._jdf.sparkSession().equals(spark._jsparkSession)
 
 
 class TempViews:
@@ -135,9 +135,9 @@ class TempViews:
 
     def made(self, text: str) -> None:
         """Called with each text that Spark has run; stores the words of a text that creates a view."""
-        found = _CREATED_VIEW.match(text)
-        if found is not None:
-            self._words[found[1].lower()] = _words(text)
+        match = _CREATED_VIEW.match(text)
+        if match is not None:
+            self._words[match[1].lower()] = _words(text)
 
     def query_of(self, spark: SparkSession, name: str) -> tuple[str, Source] | None:
         """The query of a view over one table, as Spark has it now, and its read; None for any other relation."""

@@ -22,9 +22,9 @@ MAPS: Final = ("MapInArrow", "PythonMapInArrow", "MapInPandas")
 _NAMED: Final = f"{ROW_KIND_COLUMN}#"
 
 
-def items(found: Any) -> list[Any]:
+def items(sequence: Any) -> list[Any]:
     """The elements of a sequence of Scala."""
-    return [found.apply(at) for at in range(found.size())]
+    return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def nodes(plan: Any, ctes: Mapping[int, Any] = MappingProxyType({})) -> Iterator[Any]:

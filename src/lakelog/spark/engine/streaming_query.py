@@ -85,21 +85,21 @@ def stream_facts(query: Any) -> StreamFacts:
 def _last_rows(newest: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def last(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kept: deque[pa.RecordBatch] = deque()
-        held = 0
+        total = 0
         for batch in batches:
             kept.append(batch)
-            held += batch.num_rows
-            while kept and held - kept[0].num_rows >= newest:
-                held -= kept.popleft().num_rows
+            total += batch.num_rows
+            while kept and total - kept[0].num_rows >= newest:
+                total -= kept.popleft().num_rows
         yield from kept
 
     return last
 
 
-def _rate(given: Any) -> float | None:
+def _rate(rate: Any) -> float | None:
     """A number that JSON can represent; Spark reports NaN at first."""
     try:
-        number = float(given)
+        number = float(rate)
     except (TypeError, ValueError):
         return None
     return round(number, 1) if number == number and number not in (float("inf"), float("-inf")) else None

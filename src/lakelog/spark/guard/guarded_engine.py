@@ -12,11 +12,11 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelog.spark.engine.engine import SparkEngine
-from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.guard.plan_guard import PlanGuard, each
 from lakelog.spark.guard.plan_rules import FUNCTIONS
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.sql.runtime.statement import Privilege
+from lakelog.sql.runtime.tables import CatalogTables
 
 GUARDED_SETTINGS: Final[Mapping[str, str]] = {
     # otherwise ${env:AWS_SECRET_ACCESS_KEY} in a text is replaced by the variable's value
@@ -35,7 +35,7 @@ class GuardedEngine(SparkEngine):
 
     def __init__(
         self,
-        tables: OpensTables,
+        tables: CatalogTables,
         catalog: str,
         spark: SparkSession | None,
         settings: Mapping[str, str],
@@ -61,8 +61,8 @@ def _drop_functions(spark: SparkSession) -> None:
     """Removes the refused functions from the session, in case the guard misses them in a plan."""
     state = spark._jsparkSession.sessionState()
     for registry in (state.functionRegistry(), state.tableFunctionRegistry()):
-        found = [identifier for identifier in each(registry.listFunction()) if identifier.funcName() in FUNCTIONS]
-        for identifier in found:
+        identifiers = [identifier for identifier in each(registry.listFunction()) if identifier.funcName() in FUNCTIONS]
+        for identifier in identifiers:
             registry.dropFunction(identifier)
 
 
@@ -103,8 +103,8 @@ class Jobs:
         jobs = tracker.getJobIdsForGroup(name)
         tasks = running = done = 0
         for job in jobs:
-            found = tracker.getJobInfo(job)
-            for stage in found.stageIds if found is not None else ():
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
                 stage_info = tracker.getStageInfo(stage)
                 if stage_info is not None:
                     tasks += stage_info.numTasks

@@ -57,58 +57,58 @@ class PlanGuard:
         """Raises NotAllowed with the node, the reason and a remedy; also the errors of Spark's parser."""
         waiting, seen = [self._parser.parsePlan(text)], 0
         while waiting:
-            found = waiting.pop()
-            if not hasattr(found, "getClass"):
+            node = waiting.pop()
+            if not hasattr(node, "getClass"):
                 continue  # a Python value: text, a number, None
             seen += 1
             if seen > _MOST:
                 raise NotAllowed(
                     f"the plan of the statement has more than {_MOST} nodes: split it into several statements"
                 )
-            waiting += self._inside(found)
+            waiting += self._inside(node)
 
-    def _inside(self, found: Any) -> list[Any]:
+    def _inside(self, node: Any) -> list[Any]:
         """The parts to check in an object of the plan. Raises NotAllowed for a forbidden one."""
-        name = found.getClass().getName().removesuffix("$")
+        name = node.getClass().getName().removesuffix("$")
         if name.startswith("scala."):
-            return self._of_scala(name, found)
+            return self._of_scala(name, node)
         if name.startswith(VALUES):
             return []
         if name in COMMANDS:
-            return self._of_command(name, COMMANDS[name], found)
+            return self._of_command(name, COMMANDS[name], node)
         parts_of = getattr(self, f"_parts_of_{name.rpartition('.')[2]}", None)
         if name in _WITH_PARTS and parts_of is not None:
-            return list(parts_of(found))
+            return list(parts_of(node))
         is_expression = name.startswith(EXPRESSIONS) and name not in NOT_EVALUATED
         if not (is_expression or name in QUERY_NODES) or name.startswith(f"{EXPRESSIONS}objects."):
             simple = name.rpartition(".")[2].rpartition("$")[2]
             raise NotAllowed(f"not allowed here: '{_words(simple)}': {why_not(simple)}")
-        return _fields(found)
+        return _fields(node)
 
-    def _of_scala(self, name: str, found: Any) -> list[Any]:
+    def _of_scala(self, name: str, value: Any) -> list[Any]:
         if name in ("scala.None", "scala.collection.immutable.Nil") or name.startswith(VALUES):
             return []
         if name == "scala.Some" or name.startswith("scala.Tuple"):
-            return _fields(found)
+            return _fields(value)
         if name.startswith("scala.collection."):
-            return list(each(found))
+            return list(each(value))
         raise NotAllowed(f"not allowed here: '{name}' in a plan: {why_not('')}")
 
-    def _of_command(self, name: str, command: SparkCommand, found: Any) -> list[Any]:
+    def _of_command(self, name: str, command: SparkCommand, node: Any) -> list[Any]:
         what = _words(name.rpartition(".")[2].removesuffix("Command"))
         if self._role < command.needs:
             raise NotAllowed(
                 f"'{what}' needs the role {command.needs.word}; these statements run as {self._role.word}. Ask an "
                 "administrator"
             )
-        if name == f"{COMMAND}CreateViewCommand" and not found.viewType().toString().startswith("LocalTempView"):
+        if name == f"{COMMAND}CreateViewCommand" and not node.viewType().toString().startswith("LocalTempView"):
             raise NotAllowed("only temporary views can be created here: write CREATE TEMPORARY VIEW")
         if name in (f"{COMMAND}SetCommand", f"{COMMAND}ResetCommand"):
-            self._check_setting(name, found)
-        return [getattr(found, field)() for field in command.plans]
+            self._check_setting(name, node)
+        return [getattr(node, field)() for field in command.plans]
 
-    def _check_setting(self, name: str, found: Any) -> None:
-        given = found.kv() if name.endswith("SetCommand") and not name.endswith("ResetCommand") else found.config()
+    def _check_setting(self, name: str, node: Any) -> None:
+        given = node.kv() if name.endswith("SetCommand") and not name.endswith("ResetCommand") else node.config()
         key = None
         if given.isDefined():
             pair = given.get()
@@ -120,8 +120,8 @@ class PlanGuard:
                 f"secrets. Allowed: {', '.join(sorted(SETTINGS))}"
             )
 
-    def _parts_of_UnresolvedRelation(self, found: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
-        parts = _texts(found.multipartIdentifier())
+    def _parts_of_UnresolvedRelation(self, node: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
+        parts = _texts(node.multipartIdentifier())
         if len(parts) == 1:
             return []
         named = ".".join(parts)
@@ -136,32 +136,32 @@ class PlanGuard:
 
     _parts_of_UnresolvedTableOrView = _parts_of_UnresolvedRelation
 
-    def _parts_of_UnresolvedFunction(self, found: Any) -> list[Any]:  # noqa: N802
-        self._check_function(_texts(found.nameParts()))
-        return _fields(found)
+    def _parts_of_UnresolvedFunction(self, node: Any) -> list[Any]:  # noqa: N802
+        self._check_function(_texts(node.nameParts()))
+        return _fields(node)
 
-    def _parts_of_UnresolvedTableValuedFunction(self, found: Any) -> list[Any]:  # noqa: N802
-        parts = _texts(found.name())
+    def _parts_of_UnresolvedTableValuedFunction(self, node: Any) -> list[Any]:  # noqa: N802
+        parts = _texts(node.name())
         self._check_function(parts)
         if parts[-1].lower() not in TABLE_FUNCTIONS:
             raise NotAllowed(
                 f"'{parts[-1]}' cannot follow FROM here; allowed functions: {', '.join(sorted(TABLE_FUNCTIONS))}"
             )
-        return _fields(found)
+        return _fields(node)
 
-    def _parts_of_UnresolvedGenerator(self, found: Any) -> list[Any]:  # noqa: N802
-        name = found.name()
+    def _parts_of_UnresolvedGenerator(self, node: Any) -> list[Any]:  # noqa: N802
+        name = node.name()
         front = [part.get() for part in (name.catalog(), name.database()) if part.isDefined()]
         self._check_function([*front, name.funcName()])
-        return [found.children()]
+        return [node.children()]
 
-    def _parts_of_UnresolvedInlineTable(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_UnresolvedInlineTable(self, node: Any) -> list[Any]:  # noqa: N802
         """The cells of VALUES, of which there may be thousands; they are skipped if none calls anything."""
-        if self._calling and not any(found.containsPattern(pattern) for pattern in self._calling):
+        if self._calling and not any(node.containsPattern(pattern) for pattern in self._calling):
             return []
-        return _fields(found)
+        return _fields(node)
 
-    def _parts_of_LocalRelation(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_LocalRelation(self, node: Any) -> list[Any]:  # noqa: N802
         return []  # VALUES that the parser has evaluated already
 
     def _check_function(self, parts: list[str]) -> None:

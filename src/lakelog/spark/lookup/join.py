@@ -66,14 +66,14 @@ class LookupJoin:
 
     def flat(self, frame: DataFrame, is_left: bool, names: Sequence[str]) -> DataFrame:
         """The frame's columns and those of the matched rows, named ``names``."""
-        found = self._found(names, nullable=is_left)
-        return self._run(frame, frame.columns, found, found, is_left, None)
+        schema = self._found(names, nullable=is_left)
+        return self._run(frame, frame.columns, schema, schema, is_left, None)
 
     def nested(self, frame: DataFrame, kept: Sequence[str], name: str) -> DataFrame:
         """Columns ``kept`` of the frame, and a column of this name: the array of matched rows."""
-        found = self._found(self.spec.columns, nullable=False)
-        array = StructType([StructField(name, ArrayType(found, containsNull=False), nullable=False)])
-        return self._run(frame, kept, found, array, True, name)
+        schema = self._found(self.spec.columns, nullable=False)
+        array = StructType([StructField(name, ArrayType(schema, containsNull=False), nullable=False)])
+        return self._run(frame, kept, schema, array, True, name)
 
     def _found(self, names: Sequence[str], nullable: bool) -> StructType:
         own = spark_schema(self.spec.schema).fields
@@ -105,11 +105,11 @@ class LookupJoin:
         for probe, label, own in zip(self.probes, self.labels or self.probes, types.fields, strict=True):
             if probe not in frame.columns:
                 raise InvalidSchema(f"the frame has no column '{probe}'; it has: {', '.join(frame.columns)}")
-            given = frame.schema[probe].dataType
-            both_whole = isinstance(given, IntegralType) and isinstance(own.dataType, IntegralType)
-            if given.simpleString() != own.dataType.simpleString() and not both_whole:
+            kind = frame.schema[probe].dataType
+            both_whole = isinstance(kind, IntegralType) and isinstance(own.dataType, IntegralType)
+            if kind.simpleString() != own.dataType.simpleString() and not both_whole:
                 raise InvalidSchema(
-                    f"'{label}' ({given.simpleString()}) is compared with '{own.name}' "
+                    f"'{label}' ({kind.simpleString()}) is compared with '{own.name}' "
                     f"({own.dataType.simpleString()}) of table {self.spec.table.name}: cast it to this type first"
                 )
 
@@ -121,7 +121,7 @@ class LookupJoin:
             return frame
         if any(pa.types.is_timestamp(field.type) or pa.types.is_time(field.type) for field in self.spec.key_schema):
             return frame  # Spark's values may be finer than the table's, without a bucket there
-        own = [quoted(name) for name in frame.columns]
+        columns = [quoted(name) for name in frame.columns]
         probe_of = dict(zip(self.spec.on, self.probes, strict=True))
         types = spark_schema(arrow_schema(table.schema.select(table.schema.bucket_keys)))
         names = {field.name: f"{_KEY}{at}" for at, field in enumerate(types.fields)}
@@ -129,7 +129,7 @@ class LookupJoin:
         values = ((f.name, _never_null(probe_of[f.name], f.dataType)) for f in types.fields)
         filled = ((name, sf.rpad(v, lengths[name], " ") if name in lengths else v) for name, v in values)
         keys = [value.alias(names[name]) for name, value in filled]
-        placed = with_bucket(frame.select(*own, *keys), table, _BUCKET, names).select(*own, _BUCKET)
+        placed = with_bucket(frame.select(*columns, *keys), table, _BUCKET, names).select(*columns, _BUCKET)
         tasks = min(buckets, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or buckets))
         return by_partition_id(placed, tasks, sf.pmod(sf.col(_BUCKET), sf.lit(tasks)).cast("int"))
 

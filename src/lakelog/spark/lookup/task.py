@@ -91,11 +91,11 @@ class LookupTask:
             if not again:
                 table.stats.answered(len(rows), 1000 * (monotonic_s() - as_of))
         matches = merged(parts)
-        found = len(np.unique(matches.left))
-        table.stats.found += found
+        matched = len(np.unique(matches.left))
+        table.stats.found += matched
         if again:
             table.stats.retried += len(every)
-            table.stats.late += found
+            table.stats.late += matched
         return matches
 
     def _by_bucket(self, batch: pa.RecordBatch, every: Indices) -> Iterator[tuple[int | None, Indices]]:

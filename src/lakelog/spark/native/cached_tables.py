@@ -84,8 +84,8 @@ class CachedTables:
             given_up = [
                 one for one in self._cached if address is None or one == address or one.startswith(f"{address}$")
             ]
-            found = [self._cached.pop(one) for one in given_up]
-        for kept in found:
+            frames = [self._cached.pop(one) for one in given_up]
+        for kept in frames:
             kept.release()
 
     def keep_catalogs(self, names: Collection[str]) -> None:
@@ -101,18 +101,18 @@ class CachedTables:
         if scan.table.address not in self._cached or not _is_plain(scan):
             return None
         assert isinstance(scan, Scan)
-        whole = replace(scan, columns=None, filter=None)
-        splits = tuple(whole.plan())
+        scan_of_all = replace(scan, columns=None, filter=None)
+        splits = tuple(scan_of_all.plan())
         with self._lock:
             kept = self._cached.get(scan.table.address)
             if kept is None:
                 return None
-            if not kept.holds(whole, splits):
+            if not kept.holds(scan_of_all, splits):
                 kept.release()
                 # Spark caches equal plans once; a release by one table would affect another with the same rows.
                 own = sf.expr(f"'{new_uuid()}' <> ''")
-                frame = self._make(whole, splits).where(own).persist(kept.level)
-                kept = self._cached[scan.table.address] = _CachedTable(kept.level, whole, splits, frame)
+                frame = self._make(scan_of_all, splits).where(own).persist(kept.level)
+                kept = self._cached[scan.table.address] = _CachedTable(kept.level, scan_of_all, splits, frame)
         assert kept.frame is not None
         # Dropping a view also drops Spark's cached rows of its plan, so no view may have exactly this plan.
         every = kept.frame.where(sf.lit(True))

@@ -23,11 +23,11 @@ _MOST_SPLITS: Final = 20
 
 def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str], plan: QueryPlan) -> DataFrame:
     """The result of EXPLAIN, with lakelog's work on top of Spark's plan: the write of the rows, the engine, reads."""
-    found = "\n".join(str(row[0]) for row in plans.collect())
+    text = "\n".join(str(row[0]) for row in plans.collect())
     writes = [] if plan.write is None else ["== Write ==", plan.write, ""]
     engine = ["== Engine ==", f"Spark: {plan.why_spark}", ""] if plan.why_spark else []
     tables = ["== Tables ==", *reports, ""] if reports else []
-    return spark.createDataFrame([("\n".join([*writes, *engine, *tables, found]),)], plans.schema)
+    return spark.createDataFrame([("\n".join([*writes, *engine, *tables, text]),)], plans.schema)
 
 
 def report(
@@ -72,10 +72,10 @@ def report(
 def _moment(scan: Scan, splits: Sequence[Split]) -> str:
     if scan.snapshot is not None:
         return f"snapshot {scan.snapshot if isinstance(scan.snapshot, int) else scan.snapshot.id}"
-    found = {split.snapshot_id for split in splits if split.snapshot_id is not None}
+    snapshots = {split.snapshot_id for split in splits if split.snapshot_id is not None}
     waiting = sum(len(split.inline_runs) for split in splits)
     decided = f" and {waiting} runs of decided epochs" if waiting else ""
-    return f"snapshot {max(found)}{decided}" if found else f"no snapshot{decided}"
+    return f"snapshot {max(snapshots)}{decided}" if snapshots else f"no snapshot{decided}"
 
 
 def _columns(source: Source) -> str:

@@ -37,16 +37,16 @@ class SmallTable:
 
     def values(self, column: str) -> list[object] | None:
         """The non-NULL values of a column; None if they are too many, or not Python values."""
-        found: pl.Series | None = None
+        values: pl.Series | None = None
         chosen = self.scan.select((column,))
         for split in self.splits:
             for batch in chosen.read(split):
                 part = pl.Series(pa.chunked_array([batch.column(0)])).drop_nulls().unique()
-                found = part if found is None else pl.concat([found, part]).unique()
-                if len(found) > _FEW_VALUES:
+                values = part if values is None else pl.concat([values, part]).unique()
+                if len(values) > _FEW_VALUES:
                     return None
         try:
-            return [] if found is None else found.to_list()
+            return [] if values is None else values.to_list()
         except (ValueError, OverflowError):  # a day after the year 9999
             return None
 
@@ -88,8 +88,8 @@ class _Pruning:
             return None
         if view not in self.small:
             self.small[view] = self._plan_small(view)
-        found = self.small[view]
-        values = None if found is None else found.values(other_column)
+        small = self.small[view]
+        values = None if small is None else small.values(other_column)
         return None if values is None else values_text(kinds.select([column])[0], values)
 
     def _plan_small(self, view: str) -> SmallTable | None:

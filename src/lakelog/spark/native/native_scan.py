@@ -93,14 +93,14 @@ def python_frame(
     if not DATA_SOURCES:
         table = scan.table if condition is None else scan.table.with_hints({SCAN_FILTER.key: condition})
         return task_frame(spark, table, schema, splits, relation)
-    given = options_of(scan.table)
+    options = options_of(scan.table)
     if condition is not None:
-        given[SCAN_FILTER.key] = condition
+        options[SCAN_FILTER.key] = condition
     if splits is not None:
-        given[SPLITS_OPTION] = splits_text(splits)
+        options[SPLITS_OPTION] = splits_text(splits)
     if relation is not None:
-        given[RELATION_OPTION] = relation
-    return spark.read.format("lakelog").options(**given).schema(schema).load(scan.table.address)
+        options[RELATION_OPTION] = relation
+    return spark.read.format("lakelog").options(**options).schema(schema).load(scan.table.address)
 
 
 class FrameCache:
@@ -241,9 +241,9 @@ def native_frame(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
     )
     # files merged together share one identity
-    found = {id(f.merged or f): f for files in plan.files.values() for f in files}
+    natives = {id(f.merged or f): f for files in plan.files.values() for f in files}
     named = tuple((sources, f.path) for sources, files in plan.files.items() for f in files)
-    identity = (scan.schema, named, tuple(identity_of(store.files, f) for f in found.values()))
+    identity = (scan.schema, named, tuple(identity_of(store.files, f) for f in natives.values()))
     native = None if frames is None else frames.get(identity)
     if native is None:
         native = reduce(DataFrame.unionAll, _native_parts(spark, scan, plan, hidden))
@@ -260,14 +260,14 @@ def spark_can_list(path: str) -> bool:
 
 
 def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: SupersededRowsCache) -> list[DataFrame]:
-    found = hidden.of_files(scan.table.store.files, [f for files in plan.files.values() for f in files])
+    positions = hidden.of_files(scan.table.store.files, [f for files in plan.files.values() for f in files])
     parts = []
     for sources, files in plan.files.items():
-        whole = [f for f in files if f.meta.file_name not in found]
+        whole = [f for f in files if f.meta.file_name not in positions]
         if whole:
             parts.append(_selected(_raw(spark, scan, sources, whole), scan, sources))
-        some = [f for f in files if f.meta.file_name in found]
-        for bits in pack_bitmaps([found[f.meta.file_name] for f in some]):
+        some = [f for f in files if f.meta.file_name in positions]
+        for bits in pack_bitmaps([positions[f.meta.file_name] for f in some]):
             raw = _raw(spark, scan, sources, [f for f in some if f.meta.file_name in bits.files])
             parts.append(_selected(filter_positions(raw, spark, bits), scan, sources))
     return parts

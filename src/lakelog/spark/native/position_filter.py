@@ -160,9 +160,9 @@ class SupersededRowsCache:
         jobs = {identity_of(reader, file): file for file in files if not file.is_whole}
         largest = max((f.merged.row_count for f in jobs.values() if f.merged is not None), default=1)
         with ThreadPoolExecutor(min(_THREADS, max(ROWS_AT_ONCE // max(largest, 1), 1))) as pool:
-            made = pool.map(lambda job: self._bits(reader, *job), jobs.items())
-        found = (item for words in made for item in words.items())
-        return {name: MaskedFile(name, metas[name].file_size, words) for name, words in found if words.any()}
+            parts = pool.map(lambda job: self._bits(reader, *job), jobs.items())
+        items = (item for words in parts for item in words.items())
+        return {name: MaskedFile(name, metas[name].file_size, words) for name, words in items if words.any()}
 
     def _bits(self, reader: DataFileReader, identity: object, file: NativeFile) -> dict[str, Words]:
         with self._lock:

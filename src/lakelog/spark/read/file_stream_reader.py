@@ -14,7 +14,6 @@ from pyspark.sql.types import StructType
 from lakelog.errors import InvalidRequest
 from lakelog.options.log import MAX_ROWS_PER_TRIGGER, SCAN_FILTER
 from lakelog.options.scan import CONSUMER_ID
-from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.compat.sources import (
     DataSourceStreamReader,
@@ -75,7 +74,7 @@ class LakelogFileStreamReader(OwnErrors, DataSourceStreamReader, SupportsTrigger
             snapshot = self._stream.find(at)
             if snapshot is None:
                 break
-            rows += _row_count(snapshot)
+            rows += abs(snapshot.delta_record_count or 0) + (snapshot.changelog_record_count or 0)
             at += 1
         if at == start["next"] and "full" not in start:
             return start
@@ -113,8 +112,3 @@ class LakelogFileStreamReader(OwnErrors, DataSourceStreamReader, SupportsTrigger
 
     def stop(self) -> None:
         """Does nothing, because no resources are open."""
-
-
-def _row_count(snapshot: Snapshot) -> int:
-    """The approximate number of changes in a snapshot."""
-    return abs(snapshot.delta_record_count or 0) + (snapshot.changelog_record_count or 0)

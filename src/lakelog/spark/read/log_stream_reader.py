@@ -235,15 +235,15 @@ class LakelogStreamReader(OwnErrors, PrefetchingReader, SupportsTriggerAvailable
 
     def _records(self, begin: LogPosition, stop: LogPosition, end: dict[str, object]) -> list[LogRange]:
         """The records of a micro-batch for tasks; ``end`` is its end as Spark keeps it."""
-        held = self._scan.available_offsets(self._seen(dict(begin.offsets)))
-        return [p for b, at in held.items() for p in self._ranges(b, at, stop.offsets[b], begin.switch, end)]
+        available = self._scan.available_offsets(self._seen(dict(begin.offsets)))
+        return [p for b, at in available.items() for p in self._ranges(b, at, stop.offsets[b], begin.switch, end)]
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
         begin, stop = self._ends_of(start, end)
         if begin.full is not None or stop.full is not None:
             return None
-        found = self._fetched.get(self._key(begin.offsets, stop.offsets))
-        return None if found is None else iter(found)
+        fetched = self._fetched.get(self._key(begin.offsets, stop.offsets))
+        return None if fetched is None else iter(fetched)
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
         prepare_worker()

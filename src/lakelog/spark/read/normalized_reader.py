@@ -142,9 +142,9 @@ class NormalizedStreamReader(LakelogStreamReader):
 
 
 def _origin_of(offset: Mapping[str, object]) -> StreamOrigin:
-    found = offset.get(_STATE)
-    if not isinstance(found, Mapping):
+    state = offset.get(_STATE)
+    if not isinstance(state, Mapping):
         raise InvalidRequest(
             "the checkpoint belongs to a query without 'log.consumer.normalize': use a new checkpointLocation"
         )
-    return StreamOrigin.from_values(found)
+    return StreamOrigin.from_values(state)

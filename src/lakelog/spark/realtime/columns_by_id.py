@@ -42,13 +42,13 @@ def changes_by_id(text: Column, schema_id: Column, schemas: RecordSchemas, colum
     for number, written in _known(schemas):
         layouts.setdefault(_sources(written, schemas.table.schema, columns), []).append(number)
     own_id = sf.coalesce(schema_id, sf.lit(_NO_ID))
-    found: Column | None = None
+    changes: Column | None = None
     for sources, ids in layouts.items():
         is_here = own_id.isin(*ids)
         value = _change(sf.when(is_here, text), sources, schemas.table.name)
-        found = sf.when(is_here, value) if found is None else found.when(is_here, value)
-    assert found is not None
-    return found.otherwise(sf.raise_error(sf.lit(altered(schemas.table.name))).cast(_type_of(columns, schemas)))
+        changes = sf.when(is_here, value) if changes is None else changes.when(is_here, value)
+    assert changes is not None
+    return changes.otherwise(sf.raise_error(sf.lit(altered(schemas.table.name))).cast(_type_of(columns, schemas)))
 
 
 def altered(table: str) -> str:
@@ -59,7 +59,7 @@ def altered(table: str) -> str:
 def _known(schemas: RecordSchemas) -> list[tuple[int, TableSchema]]:
     first, schema = schemas.first, schemas.table.schema
     later = schemas.table.store.schemas.own(range(first.id + 1, schema.id))
-    return [(_NO_ID, first), *((found.id, found) for found in later), (schema.id, schema)]
+    return [(_NO_ID, first), *((field.id, field) for field in later), (schema.id, schema)]
 
 
 def _sources(written: TableSchema, table: TableSchema, columns: Sequence[str]) -> tuple[Source, ...]:
@@ -74,9 +74,9 @@ def _change(text: Column, sources: Sequence[Source], table: str) -> Column:
     change = sf.from_json(text, parsed, {"mode": "FAILFAST"})
 
     def row(name: str) -> Column:
-        found = change.getField(name)
-        columns = [_column(found, now, was, table).alias(now.name) for now, was in sources]
-        return sf.when(found.isNotNull(), sf.struct(*columns)).alias(name)
+        value = change.getField(name)
+        columns = [_column(value, now, was, table).alias(now.name) for now, was in sources]
+        return sf.when(value.isNotNull(), sf.struct(*columns)).alias(name)
 
     return sf.struct(row("before"), row("after"), change.getField("op").alias("op"))
 
@@ -85,16 +85,16 @@ def _column(image: Column, now: DataField, was: DataField | None, table: str) ->
     kind = spark_type(arrow_type(now.type))
     if was is None:
         return sf.lit(None).cast(kind)
-    found = decoded(image.getField(was.name), arrow_type(was.type))
+    value = decoded(image.getField(was.name), arrow_type(was.type))
     if same_type(was.type, now.type):
-        return found
+        return value
     if _is_wider(was.type, now.type):
-        return found.cast(kind)
+        return value.cast(kind)
     wrong = (
         f"column '{now.name}' of table {table} had another type in older records of its log, which the real-time path "
         "cannot convert: use read_stream, or start after these records"
     )
-    return sf.when(found.isNotNull(), sf.raise_error(sf.lit(wrong)).cast(kind))
+    return sf.when(value.isNotNull(), sf.raise_error(sf.lit(wrong)).cast(kind))
 
 
 def _is_wider(old: DataType, new: DataType) -> bool:

@@ -228,14 +228,14 @@ def _number(column: Column, kind: AtomicType) -> Column:
     return number if width == 8 else number.bitwiseAND(sf.lit((1 << 8 * width) - 1).cast("bigint"))
 
 
-def _text(given: Column, position: Column) -> tuple[Column, Column, Column]:
+def _text(column: Column, position: Column) -> tuple[Column, Column, Column]:
     """The field of a text, its variable-length part, and the position for the next one."""
-    length = sf.octet_length(given)
-    inside = sf.concat(sf.rpad(sf.hex(given), 2 * _INSIDE, "0"), sf.hex(length + sf.lit(0x80)))
+    length = sf.octet_length(column)
+    inside = sf.concat(sf.rpad(sf.hex(column), 2 * _INSIDE, "0"), sf.hex(length + sf.lit(0x80)))
     pointer = _little_endian(sf.shiftleft(position, 32) + length.cast("bigint"))
     is_long = sf.coalesce(length > sf.lit(_INSIDE), sf.lit(False))
     words = sf.ceil(length / sf.lit(8)).cast("int")
-    more = sf.when(is_long, sf.rpad(sf.hex(given), words * sf.lit(16), "0")).otherwise(sf.lit(""))
+    more = sf.when(is_long, sf.rpad(sf.hex(column), words * sf.lit(16), "0")).otherwise(sf.lit(""))
     next_position = sf.when(is_long, position + words.cast("bigint") * sf.lit(8)).otherwise(position)
     return sf.when(is_long, pointer).otherwise(inside), more, next_position
 

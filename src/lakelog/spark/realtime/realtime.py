@@ -256,9 +256,9 @@ def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
     """A column of the table from the frame: cast, its default if it is missing, or refused if NOT NULL."""
     kind = spark_type(field.type)
     default = default_scalar(table.schema.field(field.name))
-    given = next((name for name in frame.columns if name.lower() == field.name.lower()), None)
-    if given is not None:
-        column = _typed(frame, given, field.name, kind, table)
+    name_in_frame = next((name for name in frame.columns if name.lower() == field.name.lower()), None)
+    if name_in_frame is not None:
+        column = _typed(frame, name_in_frame, field.name, kind, table)
     elif default is not None and pa.types.is_nested(field.type):
         column = sf.expr(default_value(table.schema.field(field.name))).cast(kind)
     elif default is not None:

@@ -48,12 +48,12 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 def scan_schema(schema: pa.Schema, table: TableSchema) -> StructType:
     """The Spark schema of columns of a table; Spark pads its CHAR columns, and the texts that it compares them with."""
-    found: StructType = spark_schema(schema)
+    schema_of_rows: StructType = spark_schema(schema)
     lengths = table.padded_columns
-    for field in found.fields:
+    for field in schema_of_rows.fields:
         if field.name in lengths:
             field.metadata = {_CHAR: f"char({lengths[field.name]})"}
-    return found
+    return schema_of_rows
 
 
 def arrow_for_spark(schema: StructType) -> pa.Schema:
@@ -89,11 +89,11 @@ def columns_of(schema: StructType, allow_null: bool = False) -> list[tuple[str, 
 
     With ``allow_null``, columns and parts of columns that are always NULL count as STRING, and times have milliseconds.
     """
-    found = to_arrow(schema)
+    arrow = to_arrow(schema)
     if allow_null:
-        times = {field.name: pa.time32("ms") for field in found if pa.types.is_time(field.type)}
-        found = pa.schema([field.with_type(times.get(field.name) or _with_text(field.type)) for field in found])
-    fields = fields_from_arrow(found)
+        times = {field.name: pa.time32("ms") for field in arrow if pa.types.is_time(field.type)}
+        arrow = pa.schema([field.with_type(times.get(field.name) or _with_text(field.type)) for field in arrow])
+    fields = fields_from_arrow(arrow)
     return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
 
 
@@ -130,10 +130,10 @@ def padded(rows: pa.Table, table: TableSchema) -> pa.Table:
     return rows
 
 
-def with_times(given: pa.Schema, table: TableSchema) -> pa.Schema:
+def with_times(schema: pa.Schema, table: TableSchema) -> pa.Schema:
     """The columns of a frame for a table: the numbers as which Spark reads times of day are times again."""
-    wanted = {field.name.lower(): field.type for field in arrow_schema(table.fields)}
-    return pa.schema([field.with_type(_timed(field.type, wanted.get(field.name.lower()))) for field in given])
+    types = {field.name.lower(): field.type for field in arrow_schema(table.fields)}
+    return pa.schema([field.with_type(_timed(field.type, types.get(field.name.lower()))) for field in schema])
 
 
 def _timed(have: pa.DataType, want: pa.DataType | None) -> pa.DataType:

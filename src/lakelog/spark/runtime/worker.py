@@ -45,9 +45,9 @@ class OwnErrors:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        for name, found in list(vars(cls).items()):
-            if isinstance(found, types.FunctionType) and (not name.startswith("_") or name == "__init__"):
-                setattr(cls, name, _with_own_errors(found))
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, types.FunctionType) and (not name.startswith("_") or name == "__init__"):
+                setattr(cls, name, _with_own_errors(value))
 
 
 def _with_own_errors(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -44,8 +44,8 @@ def spark_sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | 
 
 
 def _sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-    found: DataFrame = type(spark).sql(spark, text, _ARGUMENTS.get(), **frames)
-    return found
+    frame: DataFrame = type(spark).sql(spark, text, _ARGUMENTS.get(), **frames)
+    return frame
 
 
 def _with_placeholders(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mapping[str, DataFrame]]:

@@ -10,9 +10,11 @@ session, so there only ``spark.sql`` and ``spark.table`` are replaced.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -104,10 +106,9 @@ def _own(session: Any, name: Any) -> AttachedLake | None:
 
 def _table(spark: SparkSession, tableName: str) -> DataFrame:
     lake = _own(spark, tableName)
-    if lake is None:
-        found: DataFrame = type(spark).table(spark, tableName)
-        return found
-    frame: DataFrame = lake.run(f"SELECT * FROM {tableName}")[0]
+    frame: DataFrame = (
+        type(spark).table(spark, tableName) if lake is None else lake.run(f"SELECT * FROM {tableName}")[0]
+    )
     return frame
 
 
@@ -130,40 +131,67 @@ def _replace_methods() -> None:
 def _method(spark: Callable[..., Any], own: Callable[..., Any], session_of: Callable[[Any], Any]) -> Callable[..., Any]:
     @functools.wraps(spark)
     def method(self: Any, *arguments: Any, **more: Any) -> Any:
-        lake = _lake_of(session_of(self))
-        return spark(self, *arguments, **more) if lake is None else own(lake, spark, self, *arguments, **more)
+        session = session_of(self)
+        lake = _lake_of(session)
+        if lake is None:
+            return spark(self, *arguments, **more)
+        return own(_Call(lake, session, self, functools.partial(spark, self)), *arguments, **more)
 
     return method
 
 
-def _read_table(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
-    own = _own(self._spark, tableName)
-    if own is None:
-        return spark(self, tableName)
+@dataclass(frozen=True)
+class _Call:
+    """A call of a method of ``target`` in a session with an attached lake; ``spark`` is Spark's own method."""
+
+    lake: AttachedLake
+    session: SparkSession
+    target: Any
+    spark: Callable[..., Any]
+
+
+def _of_table(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose first argument names a table: of the lake, or else Spark's.
+
+    A temporary view of the name comes before the table, except in ``spark.catalog``.
+    """
+
+    def of_table(call: _Call, *arguments: Any, **more: Any) -> Any:
+        _, name, *_ = inspect.signature(method).bind(call, *arguments, **more).arguments.values()
+        is_own = call.lake.has(name) if isinstance(call.target, Catalog) else _own(call.session, name) is not None
+        return method(call, *arguments, **more) if is_own else call.spark(*arguments, **more)
+
+    return of_table
+
+
+@_of_table
+def _read_table(call: _Call, tableName: str) -> Any:
     if DATA_SOURCES:
-        return self.format("lakelog").load(own.full(tableName))
-    options = vars(self).get(_OPTIONS, {})
+        return call.target.format("lakelog").load(call.lake.full(tableName))
+    options = vars(call.target).get(_OPTIONS, {})
     hints = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-    return own.run(f"SELECT * FROM {tableName}{f' /*+ OPTIONS({hints}) */' if hints else ''}")[0]
+    return call.lake.run(f"SELECT * FROM {tableName}{f' /*+ OPTIONS({hints}) */' if hints else ''}")[0]
 
 
-def _option(lake: AttachedLake, spark: Callable[..., Any], self: Any, key: str, value: Any) -> Any:
-    vars(self).setdefault(_OPTIONS, {})[key] = str(value).replace("'", "\\'")  # Spark's own are in its JVM
-    return spark(self, key, value)
+def _option(call: _Call, key: str, value: Any) -> Any:
+    _keep_options(call, {key: value})
+    return call.spark(key, value)
 
 
-def _options(lake: AttachedLake, spark: Callable[..., Any], self: Any, **given: Any) -> Any:
-    for key, value in given.items():
-        _option(lake, lambda *_: None, self, key, value)
-    return spark(self, **given)
+def _options(call: _Call, **options: Any) -> Any:
+    _keep_options(call, options)
+    return call.spark(**options)
 
 
-def _read_stream(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
-    own = _own(self._spark, tableName)
-    if own is None:
-        return spark(self, tableName)
+def _keep_options(call: _Call, options: Mapping[str, Any]) -> None:
+    texts = {key: str(value).replace("'", "\\'") for key, value in options.items()}
+    vars(call.target).setdefault(_OPTIONS, {}).update(texts)  # Spark's own are in its JVM
+
+
+@_of_table
+def _read_stream(call: _Call, tableName: str) -> Any:
+    changes = call.lake.read_stream(tableName)
     if not DATA_SOURCES:
-        changes = own.read_stream(tableName)
         if isinstance(changes, DataFrame):
             return changes
         raise UnsupportedFeature(
@@ -171,57 +199,39 @@ def _read_stream(lake: AttachedLake, spark: Callable[..., Any], self: Any, table
             f"Python data sources: write lake.read_stream('{tableName}', options).foreach_batch(function, checkpoint)"
         )
     # the rows of a stream have a column more than the table
-    reader = self.schema(own.read_stream(tableName).schema).format("lakelog")
-    return reader.option(SCHEMA_OPTION, own.schema(tableName).id).load(own.full(tableName))
+    reader = call.target.schema(changes.schema).format("lakelog")
+    return reader.option(SCHEMA_OPTION, call.lake.schema(tableName).id).load(call.lake.full(tableName))
 
 
-def _to_table(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
-    tableName: str,
-    format: str | None = None,
-    **more: Any,
-) -> Any:
-    own = _own(self._spark, tableName)
-    if own is None:
-        return spark(self, tableName, format, **more)
-    return self.option(SCHEMA_OPTION, own.schema(tableName).id).start(own.full(tableName), "lakelog", **more)
+@_of_table
+def _to_table(call: _Call, tableName: str, format: str | None = None, **more: Any) -> Any:
+    writer = call.target.option(SCHEMA_OPTION, call.lake.schema(tableName).id)
+    return writer.start(call.lake.full(tableName), "lakelog", **more)
 
 
-def _insert_into(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
-    tableName: str,
-    overwrite: bool | None = None,
-) -> None:
-    own = _own(self._spark, tableName)
-    if own is None:
-        spark(self, tableName, overwrite)
-        return
-    own.run(f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {tableName} SELECT * FROM {{rows}}", rows=self._df)
+@_of_table
+def _insert_into(call: _Call, tableName: str, overwrite: bool | None = None) -> None:
+    verb = "OVERWRITE" if overwrite else "INTO"
+    call.lake.run(f"INSERT {verb} {tableName} SELECT * FROM {{rows}}", rows=call.target._df)
 
 
 def _save_as_table(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
+    call: _Call,
     name: str,
     format: str | None = None,
     mode: str | None = None,
     partitionBy: str | Sequence[str] | None = None,
     **options: Any,
 ) -> None:
-    database = name.rpartition(".")[0]
-    if _own(self._spark, name) is None and format != "lakelog" and database not in lake.databases():
-        spark(self, name, format, mode, partitionBy, **options)
+    lake, database = call.lake, name.rpartition(".")[0]
+    if _own(call.session, name) is None and format != "lakelog" and database not in lake.databases():
+        call.spark(name, format, mode, partitionBy, **options)
         return
-    partitionBy = partitionBy or getattr(self, "_lakelog_keys", None)
+    partitionBy = partitionBy or getattr(call.target, "_lakelog_keys", None)
     keys = [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or ())
-    writer = TableWriterV2(lake.run, self._df, name).partitionedBy(*keys).tableProperties(options)
+    writer = TableWriterV2(lake.run, call.target._df, name).partitionedBy(*keys).tableProperties(options)
     exists = lake.has(name)
-    mode = mode or getattr(self, "_lakelog_mode", None)
+    mode = mode or getattr(call.target, "_lakelog_mode", None)
     if mode == "append" and exists:
         writer.append()
     elif mode == "overwrite":
@@ -230,29 +240,29 @@ def _save_as_table(
         writer.create()
 
 
-def _mode(lake: AttachedLake, spark: Callable[..., Any], self: Any, saveMode: str | None) -> Any:
-    made = spark(self, saveMode)
-    made._lakelog_mode = saveMode  # Spark's own is in its JVM
-    return made
+def _mode(call: _Call, saveMode: str | None) -> Any:
+    writer = call.spark(saveMode)
+    writer._lakelog_mode = saveMode  # Spark's own is in its JVM
+    return writer
 
 
-def _partition_by(lake: AttachedLake, spark: Callable[..., Any], self: Any, *cols: str | Sequence[str]) -> Any:
-    made = spark(self, *cols)
-    made._lakelog_keys = [name for given in cols for name in ([given] if isinstance(given, str) else given)]
-    return made
+def _partition_by(call: _Call, *cols: str | Sequence[str]) -> Any:
+    writer = call.spark(*cols)
+    writer._lakelog_keys = [name for part in cols for name in ([part] if isinstance(part, str) else part)]
+    return writer
 
 
-def _foreach_batch(lake: AttachedLake, spark: Callable[..., Any], self: Any, func: Callable[[Any, int], None]) -> Any:
+def _foreach_batch(call: _Call, func: Callable[[Any, int], None]) -> Any:
     """``func`` gets frames of another session, that of the query, whose first use attaches it."""
 
     def with_tables(batch: Any, number: int) -> None:
         session = batch.sparkSession
         if _lake_of(session) is None:
             for name in ("sql", "table"):
-                setattr(session, name, functools.partial(_attached_first, lake, session, name))
+                setattr(session, name, functools.partial(_attached_first, call.lake, session, name))
         func(batch, number)
 
-    return spark(self, with_tables)
+    return call.spark(with_tables)
 
 
 def _attached_first(lake: AttachedLake, session: SparkSession, name: str, *arguments: Any, **more: Any) -> Any:
@@ -262,15 +272,14 @@ def _attached_first(lake: AttachedLake, session: SparkSession, name: str, *argum
     return getattr(session, name)(*arguments, **more)
 
 
-def _write_to(lake: AttachedLake, spark: Callable[..., Any], self: Any, table: str) -> Any:
-    if _own(self.sparkSession, table) is None and table.rpartition(".")[0] not in lake.databases():
-        return spark(self, table)
-    return TableWriterV2(lake.run, self, table)
+def _write_to(call: _Call, table: str) -> Any:
+    if _own(call.session, table) is None and table.rpartition(".")[0] not in call.lake.databases():
+        return call.spark(table)
+    return TableWriterV2(call.lake.run, call.target, table)
 
 
-def _merge_into(lake: AttachedLake, spark: Callable[..., Any], self: Any, table: str, condition: Any) -> Any:
-    if _own(self.sparkSession, table) is None:
-        return spark(self, table, condition)
+@_of_table
+def _merge_into(call: _Call, table: str, condition: Any) -> Any:
     raise UnsupportedStatement(
         f"mergeInto('{table}', …) takes columns, which a lakelog table cannot: write "
         f"lake.table('{table}').merge(frame, 't.id = s.id').whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()"
@@ -281,80 +290,59 @@ def _named(name: str, database: str | None) -> str:
     return name if database is None else f"{database}.{name}"
 
 
-def _table_exists(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
-    tableName: str,
-    dbName: str | None = None,
-) -> bool:
-    return lake.has(_named(tableName, dbName)) or bool(spark(self, tableName, dbName))
+def _table_exists(call: _Call, tableName: str, dbName: str | None = None) -> bool:
+    return call.lake.has(_named(tableName, dbName)) or bool(call.spark(tableName, dbName))
 
 
-def _database_exists(lake: AttachedLake, spark: Callable[..., Any], self: Any, dbName: str) -> bool:
-    return dbName in lake.databases() or bool(spark(self, dbName))
+def _database_exists(call: _Call, dbName: str) -> bool:
+    return dbName in call.lake.databases() or bool(call.spark(dbName))
 
 
-def _set_database(lake: AttachedLake, spark: Callable[..., Any], self: Any, dbName: str) -> None:
-    if dbName in lake.databases():
-        lake.run(f"USE `{dbName}`")
+def _set_database(call: _Call, dbName: str) -> None:
+    if dbName in call.lake.databases():
+        call.lake.run(f"USE `{dbName}`")
     else:
-        spark(self, dbName)
+        call.spark(dbName)
 
 
-def _current_database(lake: AttachedLake, spark: Callable[..., Any], self: Any) -> str:
-    *_, database, _ = lake.full("t").split(".")
-    return database if database in lake.databases() else str(spark(self))
+def _current_database(call: _Call) -> str:
+    *_, database, _ = call.lake.full("t").split(".")
+    return database if database in call.lake.databases() else str(call.spark())
 
 
-def _list_databases(lake: AttachedLake, spark: Callable[..., Any], self: Any, pattern: str | None = None) -> list[Any]:
-    own = lake.run("SHOW DATABASES" + ("" if pattern is None else f" LIKE '{pattern}'"))[0].column(0).to_pylist()
-    found = [spark_catalog.Database(name, "lakelog", None, "") for name in own]
-    return [*found, *(database for database in spark(self, pattern) if database.name not in own)]
+def _list_databases(call: _Call, pattern: str | None = None) -> list[Any]:
+    text = "SHOW DATABASES" + ("" if pattern is None else f" LIKE '{pattern}'")
+    names = call.lake.run(text)[0].column(0).to_pylist()
+    databases = [spark_catalog.Database(name, "lakelog", None, "") for name in names]
+    return [*databases, *(database for database in call.spark(pattern) if database.name not in names)]
 
 
-def _list_tables(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
-    dbName: str | None = None,
-    pattern: str | None = None,
-) -> list[Any]:
-    if dbName is not None and dbName not in lake.databases():
-        return list(spark(self, dbName, pattern))
-    own = [_entry(database, name) for database, name in lake.tables(dbName)]
-    views = [view for view in spark(self, None, pattern) if view.isTemporary]
-    return [*own, *views] if pattern is None else [*_matching(lake, dbName, pattern), *views]
-
-
-def _matching(lake: AttachedLake, database: str | None, pattern: str) -> list[Any]:
-    shown = lake.run(f"SHOW TABLES{'' if database is None else f' IN `{database}`'} LIKE '{pattern}'")[0]
-    return [_entry(row["namespace"], row["tableName"]) for row in shown.to_pylist()]
+def _list_tables(call: _Call, dbName: str | None = None, pattern: str | None = None) -> list[Any]:
+    if dbName is not None and dbName not in call.lake.databases():
+        return list(call.spark(dbName, pattern))
+    views = [view for view in call.spark(None, pattern) if view.isTemporary]
+    if pattern is None:
+        return [*(_entry(database, name) for database, name in call.lake.tables(dbName)), *views]
+    rows = call.lake.run(f"SHOW TABLES{'' if dbName is None else f' IN `{dbName}`'} LIKE '{pattern}'")[0].to_pylist()
+    return [*(_entry(row["namespace"], row["tableName"]) for row in rows), *views]
 
 
 def _entry(database: str, name: str) -> Any:
     return spark_catalog.Table(name, "lakelog", [database], None, "MANAGED", False)
 
 
-def _get_table(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
-    if not lake.has(tableName):
-        return spark(self, tableName)
-    *_, database, name = lake.full(tableName).split(".")
-    return _entry(database, name)._replace(description=lake.schema(tableName).comment)
+@_of_table
+def _get_table(call: _Call, tableName: str) -> Any:
+    *_, database, name = call.lake.full(tableName).split(".")
+    return _entry(database, name)._replace(description=call.lake.schema(tableName).comment)
 
 
-def _list_columns(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
-    tableName: str,
-    dbName: str | None = None,
-) -> list[Any]:
+def _list_columns(call: _Call, tableName: str, dbName: str | None = None) -> list[Any]:
     name = _named(tableName, dbName)
-    if not lake.has(name):
-        return list(spark(self, tableName, dbName))
-    schema = lake.schema(name)
-    types: Mapping[str, str] = dict(lake.run(f"SELECT * FROM {name} LIMIT 0")[0].dtypes)
+    if not call.lake.has(name):
+        return list(call.spark(tableName, dbName))
+    schema = call.lake.schema(name)
+    types: Mapping[str, str] = dict(call.lake.run(f"SELECT * FROM {name} LIMIT 0")[0].dtypes)
     return [
         spark_catalog.Column(
             f.name, f.description, types[f.name], f.type.nullable, f.name in schema.partition_keys, False, False
@@ -363,28 +351,16 @@ def _list_columns(
     ]
 
 
-def _drop_table(
-    lake: AttachedLake,
-    spark: Callable[..., Any],
-    self: Any,
-    tableName: str,
-    ifExists: bool = False,
-    purge: bool = False,
-) -> None:
-    if lake.has(tableName):
-        lake.run(f"DROP TABLE {tableName}{' PURGE' if purge else ''}")
-    else:
-        spark(self, tableName, ifExists, purge)
+@_of_table
+def _drop_table(call: _Call, tableName: str, ifExists: bool = False, purge: bool = False) -> None:
+    call.lake.run(f"DROP TABLE {tableName}{' PURGE' if purge else ''}")
 
 
 def _refused_with(text: str) -> Callable[..., Any]:
     """A method that Spark does for its own tables, and ``text`` says what to write for a lakelog table."""
 
-    def method(
-        lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str, *more: Any, **named: Any
-    ) -> Any:
-        if not lake.has(tableName):
-            return spark(self, tableName, *more, **named)
+    @_of_table
+    def method(call: _Call, tableName: str, *more: Any, **named: Any) -> Any:
         raise UnsupportedStatement(f"'{tableName}' is a lakelog table: write {text.format(tableName)}")
 
     return method
@@ -393,13 +369,9 @@ def _refused_with(text: str) -> Callable[..., Any]:
 def _run(text: str) -> Callable[..., Any]:
     """A method that is one statement for a lakelog table."""
 
-    def method(
-        lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str, *more: Any, **named: Any
-    ) -> Any:
-        if not lake.has(tableName):
-            return spark(self, tableName, *more, **named)
-        lake.run(text.format(tableName))
-        return None
+    @_of_table
+    def method(call: _Call, tableName: str, *more: Any, **named: Any) -> None:
+        call.lake.run(text.format(tableName))
 
     return method
 

@@ -122,31 +122,33 @@ class LakelogDataSource(OwnErrors, DataSource):
 
     def opened(self, scope: str) -> DynamicTable:
         """The table that the options name; ``scope`` is that of its options. Raises InvalidOption, NotFound."""
-        given = {k.lower(): v for k, v in self.options.items()}
-        table, number = self._newest_table(given, scope), given.get(SCHEMA_OPTION, "")
+        options = {k.lower(): v for k, v in self.options.items()}
+        table, number = self._newest_table(options, scope), options.get(SCHEMA_OPTION, "")
         if not number.isdigit() or int(number) >= table.schema.id:
             return table
         known = next(table.store.schemas.own([int(number)]), None)  # none: of a table that was replaced
         return table if known is None or known.fields == table.schema.fields else table.with_schema(known)
 
-    def _newest_table(self, given: Mapping[str, str], scope: str) -> DynamicTable:
+    def _newest_table(self, options: Mapping[str, str], scope: str) -> DynamicTable:
         prepare_worker(self.counts)
-        path = given.get("path")
+        path = options.get("path")
         if not path:
             raise InvalidOption(
                 "the table is missing: name it in load(), save() or start(), as 'db.table' or a table's directory"
             )
         identifier = None if "/" in path else identifier_of(path)
-        config = self._config_of(given, path, identifier)
-        own = {k: v for k, v in given.items() if is_storage_option(k)}
-        storage = {**({} if config is None else config.storage), **own}
-        hints = with_times_in({k: v for k, v in given.items() if k not in _OWN and k not in own}, zone_of(self.zone))
-        known = None if config is None or WAREHOUSE in given else config.catalog
-        others = None if config is None or WAREHOUSE in given else self._catalog
+        config = self._config_of(options, path, identifier)
+        storage_options = {k: v for k, v in options.items() if is_storage_option(k)}
+        storage = {**({} if config is None else config.storage), **storage_options}
+        hints = with_times_in(
+            {k: v for k, v in options.items() if k not in _OWN and k not in storage_options}, zone_of(self.zone)
+        )
+        known = None if config is None or WAREHOUSE in options else config.catalog
+        others = None if config is None or WAREHOUSE in options else self._catalog
         if identifier is None:
             is_known = config is not None and _is_below(path, config.warehouse)
             return open_by_path(path, hints, scope, storage, *((known, others) if is_known else ()))
-        warehouse = given.get(WAREHOUSE) or (None if config is None else config.warehouse)
+        warehouse = options.get(WAREHOUSE) or (None if config is None else config.warehouse)
         if not warehouse:
             raise InvalidOption(
                 f"the warehouse of '{path}' is missing: use lakelog.connect(spark, warehouse=…), or "
@@ -160,10 +162,10 @@ class LakelogDataSource(OwnErrors, DataSource):
             raise NotFound(f"catalog '{name}' is not one of this session: {', '.join(filter(None, self.catalogs))}")
         return self.catalogs[name].open()
 
-    def _config_of(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
+    def _config_of(self, options: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
         """The named catalog, else the one that contains a directory, else the first. Raises NotFound."""
-        name = (identifier.catalog if identifier else "") or given.get(CATALOG_OPTION, "")
-        if name and WAREHOUSE not in given:
+        name = (identifier.catalog if identifier else "") or options.get(CATALOG_OPTION, "")
+        if name and WAREHOUSE not in options:
             names = CatalogNames(self.first, tuple(other for other in self.catalogs if other != FIRST))
             return self.catalogs.get(names.need(name))
         around = [c for c, p in self.catalogs.items() if identifier is None and _is_below(path, p.warehouse)]

@@ -88,8 +88,8 @@ class _ReplayReader(PrefetchingReader):
         return [_Rows(*pair) for pair in itertools.pairwise(bounds)]
 
     def getCache(self, start: dict[str, int], end: dict[str, int]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
-        found = self._fetched.get((start["row"], end["row"]))
-        return None if found is None else iter(found)
+        rows = self._fetched.get((start["row"], end["row"]))
+        return None if rows is None else iter(rows)
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
         prepare_worker()

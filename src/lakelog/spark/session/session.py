@@ -77,8 +77,8 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder
-    given = settings or {}
-    own = {"spark.app.name": app_name, **session_settings(), **session_place(given.get("spark.master")), **given}
+    options = settings or {}
+    own = {"spark.app.name": app_name, **session_settings(), **session_place(options.get("spark.master")), **options}
     start_jvm(own)
     for key, value in own.items():
         builder = builder.config(key, value)
@@ -139,14 +139,14 @@ def any_session(settings: Mapping[str, str], with_connector: bool) -> SparkSessi
 
     Raises InvalidOption for a directory without the connector's jars, Unavailable if Spark cannot start with it.
     """
-    found = connector_settings(settings, with_connector)
+    connector = connector_settings(settings, with_connector)
     try:
-        return local_session(settings={**settings, **found})
+        return local_session(settings={**settings, **connector})
     except PySparkRuntimeError as failed:
-        if PACKAGES not in found:
+        if PACKAGES not in connector:
             raise
         raise Unavailable(
-            f"Spark did not start. A likely cause is that its resolver cannot download {found[PACKAGES]} (see the "
+            f"Spark did not start. A likely cause is that its resolver cannot download {connector[PACKAGES]} (see the "
             "output above). Put the connector's jars into a directory, and name it in the environment variable "
             f"{JARS_VARIABLE}"
         ) from failed

@@ -30,9 +30,11 @@ class TableWriterV2:
         """Sets an option of a new table."""
         return self.tableProperties({property: value})
 
-    def tableProperties(self, given: Mapping[str, Any]) -> TableWriterV2:  # noqa: N802
+    def tableProperties(self, properties: Mapping[str, Any]) -> TableWriterV2:  # noqa: N802
         """Sets options of a new table."""
-        texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
+        texts = {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in properties.items()
+        }
         return replace(self, properties={**self.properties, **texts})
 
     def partitionedBy(self, *columns: Any) -> TableWriterV2:  # noqa: N802
@@ -72,7 +74,7 @@ class TableWriterV2:
 
     def _create(self, verb: str) -> None:
         keys = f" PARTITIONED BY ({', '.join(map(quoted_name, self.keys))})" if self.keys else ""
-        given = ", ".join(f"{quoted_text(key)} = {quoted_text(value)}" for key, value in self.properties.items())
-        properties = f" TBLPROPERTIES ({given})" if given else ""
+        pairs = ", ".join(f"{quoted_text(key)} = {quoted_text(value)}" for key, value in self.properties.items())
+        properties = f" TBLPROPERTIES ({pairs})" if pairs else ""
         text = f"{verb} TABLE {self.table} USING lakelog{keys}{properties} AS SELECT * FROM {{rows}}"
         self.run(text, rows=self.frame)

@@ -237,12 +237,12 @@ def replaced_files(table: DynamicTable) -> list[str] | None:
 
 def _parsed(option: Option[Any], text: str, kind: type[_T], what: str) -> _T:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, kind):
+        value = None
+    if not isinstance(value, kind):
         raise InvalidOption(f"option '{option.key}' = '{text[:200]}' is not a JSON {what}")
-    return found
+    return value
 
 
 def _target(table: DynamicTable) -> OverwriteTarget:

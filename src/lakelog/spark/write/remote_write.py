@@ -53,8 +53,8 @@ def write_remote(frame: DataFrame, table: DynamicTable, overwrite: bool = False)
 
 def conflict_in(refused: Exception) -> CommitConflict | None:
     """The conflict inside a Spark error, so that the caller can retry; None for any other error."""
-    found = _CONFLICT.search(str(refused))
-    return None if found is None else CommitConflict(found[1].strip())
+    match = _CONFLICT.search(str(refused))
+    return None if match is None else CommitConflict(match[1].strip())
 
 
 def _rows_of(table: DynamicTable, files: list[str]) -> int | None:

@@ -113,9 +113,9 @@ def with_bucket(
 
 def _is_simple(frame: DataFrame, key: DataField) -> bool:
     """True if a key column is an integer that is never NULL, of the same type in the frame as in the table."""
-    given = frame.schema[key.name].dataType.simpleString()
+    kind = frame.schema[key.name].dataType.simpleString()
     root = key.type.root if isinstance(key.type, AtomicType) else ""
-    return not key.type.nullable and _SPARK_TYPES.get(root) == given
+    return not key.type.nullable and _SPARK_TYPES.get(root) == kind
 
 
 def _buckets(schema: TableSchema, table: str, keys: Sequence[pa.Array]) -> pa.Array:

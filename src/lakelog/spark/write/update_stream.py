@@ -123,8 +123,8 @@ def _check_nulls(frame: DataFrame, table: DynamicTable, what: str) -> None:
     if ROW_KIND_COLUMN not in frame.columns:
         return
     for field in table.schema.fields:
-        given = frame.schema[field.name] if field.name in frame.columns else None
-        if field.name not in table.schema.primary_keys and not field.type.nullable and given and given.nullable:
+        column = frame.schema[field.name] if field.name in frame.columns else None
+        if field.name not in table.schema.primary_keys and not field.type.nullable and column and column.nullable:
             raise InvalidRequest(
                 f"{what} may have NULL in column '{field.name}', which is NOT NULL, for a group without rows: allow "
                 f"NULL (ALTER TABLE … ALTER COLUMN {field.name} DROP NOT NULL), or use coalesce"
@@ -157,6 +157,6 @@ def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _items(found: Any) -> list[Any]:
+def _items(sequence: Any) -> list[Any]:
     """The elements of a sequence of Scala."""
-    return [found.apply(i) for i in range(found.size())]
+    return [sequence.apply(i) for i in range(sequence.size())]

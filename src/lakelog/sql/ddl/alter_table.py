@@ -77,9 +77,9 @@ def read_alterations(cursor: TokenStream) -> list[Alteration]:
             "ADD COLUMN, DROP COLUMN, RENAME COLUMN, ALTER COLUMN, CHANGE, MODIFY, SET TBLPROPERTIES, "
             "UNSET TBLPROPERTIES, SET, RESET or RENAME TO"
         )
-    found = list(read(cursor))
+    alterations = list(read(cursor))
     cursor.expect_end()
-    return found
+    return alterations
 
 
 def _listed(cursor: TokenStream, read: Callable[[], Iterator[Alteration]]) -> Iterator[Alteration]:

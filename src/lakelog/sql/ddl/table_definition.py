@@ -101,8 +101,8 @@ class TableDefinition:
         clauses, dialect = _Clauses(), _dialect(cursor)
         if cursor.at_symbol("("):
             clauses = _read_columns(cursor, clauses, dialect)
-        found = _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses, dialect))
-        return replace(found, or_replace=or_replace, must_exist=must_exist)
+        definition = _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses, dialect))
+        return replace(definition, or_replace=or_replace, must_exist=must_exist)
 
     def schema(self, options: dict[str, str], time_millis: int) -> TableSchema:
         """The schema of the new table. Raises InvalidSchema, UnsupportedFeature."""
@@ -154,7 +154,7 @@ def _dialect(cursor: TokenStream) -> Dialect:
     return Dialect.FLINK if flink and not words & {"USING", "TBLPROPERTIES"} else Dialect.SPARK
 
 
-def _read_columns(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_columns(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _Clauses:
     cursor.expect_symbol("(")
     while True:
         token = cursor.peek()
@@ -164,18 +164,18 @@ def _read_columns(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cl
         if why_not:
             cursor.fail(why_not)
         if cursor.at_words("PRIMARY", "KEY") or cursor.at_words("CONSTRAINT"):
-            found = _read_primary_key(cursor, found)
+            clauses = _read_primary_key(cursor, clauses)
         elif cursor.accept_words("WATERMARK", "FOR"):
-            found = replace(found, options=(*found.options, *_read_watermark(cursor)))
+            clauses = replace(clauses, options=(*clauses.options, *_read_watermark(cursor)))
         else:
-            found = _read_column(cursor, found, dialect)
+            clauses = _read_column(cursor, clauses, dialect)
         if cursor.accept_symbol(")"):
-            return found
-        cursor.expect_symbol(",", f" or ')' after {_last(found)}")
+            return clauses
+        cursor.expect_symbol(",", f" or ')' after {_last(clauses)}")
 
 
-def _last(found: _Clauses) -> str:
-    return f"column '{found.columns[-1].name}'" if found.columns else "the primary key"
+def _last(clauses: _Clauses) -> str:
+    return f"column '{clauses.columns[-1].name}'" if clauses.columns else "the primary key"
 
 
 def _why_not(cursor: TokenStream) -> str | None:
@@ -188,7 +188,7 @@ def _why_not(cursor: TokenStream) -> str | None:
     return _WHY_NOT[token.text.upper()] if second.is_word(*follows) else None
 
 
-def _read_primary_key(cursor: TokenStream, found: _Clauses) -> _Clauses:
+def _read_primary_key(cursor: TokenStream, clauses: _Clauses) -> _Clauses:
     """``[CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED]``."""
     start_token = cursor.peek()
     if cursor.accept_words("CONSTRAINT"):
@@ -199,7 +199,7 @@ def _read_primary_key(cursor: TokenStream, found: _Clauses) -> _Clauses:
     cursor.expect_words("PRIMARY", "KEY")
     key = cursor.names_in_parentheses("a column of the primary key")
     _skip_enforced(cursor)
-    return _with_key(cursor, found, key, start_token)
+    return _with_key(cursor, clauses, key, start_token)
 
 
 def _skip_enforced(cursor: TokenStream) -> None:
@@ -209,17 +209,17 @@ def _skip_enforced(cursor: TokenStream) -> None:
     cursor.accept_words("RELY")
 
 
-def _with_key(cursor: TokenStream, found: _Clauses, key: tuple[str, ...], start_token: Token | None) -> _Clauses:
-    if found.primary_key is not None:
+def _with_key(cursor: TokenStream, clauses: _Clauses, key: tuple[str, ...], start_token: Token | None) -> _Clauses:
+    if clauses.primary_key is not None:
         cursor.fail("the table has a primary key already; name all its columns in one primary key (a, b)", start_token)
-    return replace(found, primary_key=key)
+    return replace(clauses, primary_key=key)
 
 
-def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_column(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _Clauses:
     start_token = cursor.peek()
     name = cursor.name_part("a column name")
     if _accept_proctime(cursor):
-        return replace(found, proctimes=(*found.proctimes, name))
+        return replace(clauses, proctimes=(*clauses.proctimes, name))
     if cursor.at_words("AS"):
         cursor.fail(f"column '{name}' is computed, which is not supported; compute it in the query or in a view")
     kind = parse_type(cursor, dialect)
@@ -232,7 +232,7 @@ def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cla
             comment = cursor.text_literal(f"the comment of column '{name}'")
         elif cursor.accept_words("PRIMARY", "KEY"):
             _skip_enforced(cursor)
-            found = _with_key(cursor, found, (name,), start_token)
+            clauses = _with_key(cursor, clauses, (name,), start_token)
         elif cursor.accept_words("DEFAULT"):
             default = parse_default(cursor)
         elif cursor.at_words("METADATA") or cursor.at_words("GENERATED"):
@@ -240,7 +240,7 @@ def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cla
             cursor.fail(f"{word.text.upper()} on column '{name}' is not supported; remove it", word)
         else:
             break
-    return replace(found, columns=(*found.columns, Column(name, kind, comment, default)))
+    return replace(clauses, columns=(*clauses.columns, Column(name, kind, comment, default)))
 
 
 def _accept_proctime(cursor: TokenStream) -> bool:
@@ -261,27 +261,27 @@ def _read_watermark(cursor: TokenStream) -> list[tuple[str, str]]:
         cursor.fail(
             f"a watermark is the newest '{column}', less an interval: write AS {column} - INTERVAL …", start_token
         )
-    found = [(WATERMARK_COLUMN.key, column)]
+    options = [(WATERMARK_COLUMN.key, column)]
     if cursor.accept_symbol("-"):
         cursor.expect_words("INTERVAL")
         number = cursor.text_literal("an interval such as '5' SECOND")
-        found.append((WATERMARK_DELAY.key, f"{number} {cursor.name_part('a unit such as SECOND').lower()}"))
-    return found
+        options.append((WATERMARK_DELAY.key, f"{number} {cursor.name_part('a unit such as SECOND').lower()}"))
+    return options
 
 
-def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_clauses(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _Clauses:
     """Reads the clauses after the columns, of both dialects, in any order."""
     while cursor.peek() is not None:
         if cursor.accept_words("USING"):
-            found = replace(found, provider=cursor.name_part("the format, such as lakelog").lower())
+            clauses = replace(clauses, provider=cursor.name_part("the format, such as lakelog").lower())
         elif cursor.at_words("PRIMARY", "KEY"):
-            found = _read_primary_key(cursor, found)
+            clauses = _read_primary_key(cursor, clauses)
         elif cursor.accept_words("PARTITIONED", "BY"):
-            found = _read_partition_keys(cursor, found, dialect)
+            clauses = _read_partition_keys(cursor, clauses, dialect)
         elif cursor.accept_words("COMMENT"):
-            found = replace(found, comment=cursor.text_literal("the comment of the table"))
+            clauses = replace(clauses, comment=cursor.text_literal("the comment of the table"))
         elif cursor.at_words("TBLPROPERTIES") or cursor.at_words("OPTIONS") or cursor.at_words("WITH"):
-            found = _read_options(cursor, found)
+            clauses = _read_options(cursor, clauses)
         elif cursor.at_words("LOCATION"):
             cursor.fail(f"LOCATION is not supported: {LOCATION_RULE}")
         elif cursor.at_words("CLUSTER", "BY"):
@@ -295,19 +295,19 @@ def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cl
             break
         else:
             cursor.fail_expected("USING, PARTITIONED BY, COMMENT, TBLPROPERTIES, WITH or the end of the statement")
-    return found
+    return clauses
 
 
-def _read_options(cursor: TokenStream, found: _Clauses) -> _Clauses:
+def _read_options(cursor: TokenStream, clauses: _Clauses) -> _Clauses:
     clause = cursor.take()
-    given = cursor.options()
-    for key in given:
-        if key in dict(found.options):
+    options = cursor.options()
+    for key in options:
+        if key in dict(clauses.options):
             cursor.fail(f"option '{key}' is given twice", clause)
-    return replace(found, options=(*found.options, *given.items()))
+    return replace(clauses, options=(*clauses.options, *options.items()))
 
 
-def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_partition_keys(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _Clauses:
     """``(a, b)``, or in Hive and Spark ``(a date, b int)``, which appends the columns after the others."""
     cursor.expect_symbol("(")
     keys: list[str] = []
@@ -323,22 +323,22 @@ def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect)
         if not (cursor.at_symbol(",") or cursor.at_symbol(")")):
             kind = parse_type(cursor, dialect)
             comment = cursor.text_literal("a comment") if cursor.accept_words("COMMENT") else None
-            if any(column.name.lower() == keys[-1].lower() for column in found.columns):
+            if any(column.name.lower() == keys[-1].lower() for column in clauses.columns):
                 cursor.fail(f"column '{keys[-1]}' is already in the column list: write only its name here", start_token)
-            found = replace(found, columns=(*found.columns, Column(keys[-1], kind, comment)))
+            clauses = replace(clauses, columns=(*clauses.columns, Column(keys[-1], kind, comment)))
         if cursor.accept_symbol(")"):
-            return replace(found, partition_keys=tuple(keys))
+            return replace(clauses, partition_keys=tuple(keys))
         cursor.expect_symbol(",")
 
 
-def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clauses) -> TableDefinition:
+def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, clauses: _Clauses) -> TableDefinition:
     """Converts options of other engines (connector, primary-key, partition) to clauses."""
-    options = dict(found.options)
-    if twice := sorted(set(found.proctimes) & {column.name for column in found.columns}):
+    options = dict(clauses.options)
+    if twice := sorted(set(clauses.proctimes) & {column.name for column in clauses.columns}):
         cursor.fail(f"column '{twice[0]}' is defined twice: a column AS PROCTIME() is no column of the rows")
-    if found.proctimes:
-        options[PROCTIME_COLUMNS.key] = ",".join(found.proctimes)
-    connector = options.pop("connector", found.provider)
+    if clauses.proctimes:
+        options[PROCTIME_COLUMNS.key] = ",".join(clauses.proctimes)
+    connector = options.pop("connector", clauses.provider)
     if connector.lower() not in PROVIDERS:
         cursor.fail(
             f"'connector' = '{connector}' is not a lakelog table; leave the option out for a lakelog table, "
@@ -346,8 +346,8 @@ def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clause
             cursor.tokens[0],
         )
     written = {
-        "primary-key": found.primary_key or (),
-        "partition": found.partition_keys,
+        "primary-key": clauses.primary_key or (),
+        "partition": clauses.partition_keys,
     }
     for key, columns in written.items():
         if key in options:
@@ -358,10 +358,10 @@ def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clause
     return TableDefinition(
         name=name,
         if_not_exists=if_not_exists,
-        columns=found.columns,
+        columns=clauses.columns,
         primary_key=written["primary-key"],
         partition_keys=written["partition"],
-        comment=found.comment,
+        comment=clauses.comment,
         options=options,
     )
 

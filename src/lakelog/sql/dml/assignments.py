@@ -126,18 +126,18 @@ def read_path(cursor: TokenStream, target: DmlTarget) -> Path:
     return _without_table(tuple(parts), target)
 
 
-def own_values(schema: TableSchema, table: DmlTarget, given: Mapping[Path, str]) -> dict[str, str]:
+def own_values(schema: TableSchema, table: DmlTarget, values: Mapping[Path, str]) -> dict[str, str]:
     """Assignments as new values of whole columns, in the table's spelling, with DEFAULT resolved to the default.
 
     Raises InvalidSchema for an unknown column or part of one.
     """
     out: dict[str, str] = {}
-    for path, value in given.items():
+    for path, value in values.items():
         field = _field(schema.fields, path[:1], table)
         if len(path) == 1:
             out[field.name] = default_value(field) if is_default(value) else value
         elif field.name not in out:
-            inside = {p[1:]: v for p, v in given.items() if p[0].lower() == path[0].lower()}
+            inside = {p[1:]: v for p, v in values.items() if p[0].lower() == path[0].lower()}
             out[field.name] = _struct(field, f"{quoted_name(table.alias)}.{quoted_name(field.name)}", inside, table)
     return out
 
@@ -181,16 +181,16 @@ def _field(fields: tuple[DataField, ...], path: Path, table: DmlTarget) -> DataF
     return found
 
 
-def _struct(field: DataField, now: str, given: Mapping[Path, str], table: DmlTarget, above: Path = ()) -> str:
+def _struct(field: DataField, now: str, values: Mapping[Path, str], table: DmlTarget, above: Path = ()) -> str:
     """The struct of a column with new values of some parts; the others come from the current struct ``now``."""
     path = (*above, field.name)
     if not isinstance(field.type, RowType):
         raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is not a struct: set the whole column")
-    for inner in given:
+    for inner in values:
         _field(field.type.fields, (*path, inner[0]), table)
     parts = []
     for part in field.type.fields:
-        inside = {p[1:]: v for p, v in given.items() if p[0].lower() == part.name.lower()}
+        inside = {p[1:]: v for p, v in values.items() if p[0].lower() == part.name.lower()}
         old = f"{now}.{quoted_name(part.name)}"
         if not inside:
             value = old

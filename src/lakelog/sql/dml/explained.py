@@ -11,14 +11,15 @@ from typing import Any, Final, cast
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.options.table import MERGE_ENGINE
 from lakelog.paimon.rows.display import partition_path
-from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts, row_counts
@@ -54,7 +55,7 @@ class ExplainingSession(SessionContext):
         self._session = session
         self._verb = verb
         self.write: Write | None = None
-        self.tables = cast(Tables, _Tables(session.tables, self))
+        self.tables = cast(CatalogTables, _Tables(session.tables, self))
         self.engine = cast(Engine, ExplainingEngine(session.engine, self, head))
 
     def new_view(self) -> str:
@@ -143,7 +144,7 @@ class ExplainingEngine:
 
 
 class _Tables:
-    def __init__(self, tables: Tables, session: ExplainingSession) -> None:
+    def __init__(self, tables: CatalogTables, session: ExplainingSession) -> None:
         self._tables, self._session = tables, session
 
     def __getattr__(self, name: str) -> Any:
@@ -157,16 +158,16 @@ class _Tables:
             f"EXPLAIN adds no columns to table {identifier}: explain the statement without WITH SCHEMA EVOLUTION"
         )
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
+    def delete(self, identifier: Identifier, condition: Predicate | None, options: Mapping[str, str]) -> RowCounts:
         """Notes the whole partitions."""
         target = self._session.opened(identifier, options)
         check_overwrite(target)
         schema = target.schema
-        found = Scan(target, filter=None if condition is None else parse_filter(condition, schema)).plan()
-        names = sorted({partition_path(split.partition, schema, "NULL") for split in found if schema.partition_keys})
+        splits = Scan(target, filter=condition).plan()
+        names = sorted({partition_path(split.partition, schema, "NULL") for split in splits if schema.partition_keys})
         more = f" and {len(names) - _MOST_PARTITIONS} more" if len(names) > _MOST_PARTITIONS else ""
         which = "all files" if condition is None else "the files of whole partitions"
-        what = f"a snapshot without {which} ({sum(len(s.files) for s in found)}); no row is read"
+        what = f"a snapshot without {which} ({sum(len(s.files) for s in splits)}); no row is read"
         self._session.note(target, what, (", ".join(names[:_MOST_PARTITIONS]) or "no partition has such rows") + more)
         return row_counts()
 

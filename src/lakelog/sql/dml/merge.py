@@ -161,11 +161,11 @@ class Merge(RowChange):
     def _new(self, name: str) -> str:
         cases = []
         for number, clause in enumerate(self._clauses, 1):
-            given = clause.values.get(name)
+            value = clause.values.get(name)
             if clause.action == UPDATE:
-                cases.append(f"WHEN {number} THEN {self.target.new_value(name, given)}")
+                cases.append(f"WHEN {number} THEN {self.target.new_value(name, value)}")
             elif clause.action == INSERT:
-                cases.append(f"WHEN {number} THEN {'NULL' if given is None else self.target.typed(name, given)}")
+                cases.append(f"WHEN {number} THEN {'NULL' if value is None else self.target.typed(name, value)}")
         return f"CASE {_ACTION} {' '.join(cases)} END" if cases else self.target.typed(name, "NULL")
 
 

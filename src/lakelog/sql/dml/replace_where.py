@@ -59,8 +59,8 @@ class ReplaceWhere(RowChange):
     def _new_rows(self) -> str:
         """The new rows with the table's columns; the first column checks the condition, because all are written."""
         target, alias = self.target, quoted_name(self.target.alias)
-        given = f"({self.query}) AS {alias}({', '.join(map(quoted_name, self.columns))})"
-        typed = f"SELECT {', '.join(f'{self._value(c)} AS {quoted_name(c)}' for c in target.columns)} FROM {given}"
+        rows = f"({self.query}) AS {alias}({', '.join(map(quoted_name, self.columns))})"
+        typed = f"SELECT {', '.join(f'{self._value(c)} AS {quoted_name(c)}' for c in target.columns)} FROM {rows}"
         wrong = (
             f"INSERT INTO {target.name} REPLACE WHERE: a new row does not meet the condition, so a repetition of the "
             f"statement would not replace it; filter such rows out or widen the condition"
@@ -71,8 +71,8 @@ class ReplaceWhere(RowChange):
         return f"SELECT {columns} FROM ({typed}) AS {alias}"
 
     def _value(self, name: str) -> str:
-        given = self.target.column(name) if name in self.columns else self.defaults.get(name, "NULL")
-        return self.target.typed(name, given)
+        new = self.target.column(name) if name in self.columns else self.defaults.get(name, "NULL")
+        return self.target.typed(name, new)
 
     def _newer(self, name: str, window: str) -> str:
         """A column of a row; a sequence field must not be older than that of the replaced row."""

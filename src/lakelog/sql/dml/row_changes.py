@@ -234,8 +234,8 @@ def with_row_kind(plan: QueryPlan, source: Source) -> QueryPlan | None:
                 continue  # IS DISTINCT FROM
             at = before.end + 1
             text = f"{plan.text[:at]}, {ROW_KIND_COLUMN}{plan.text[at:]}"
-            wanted = None if source.columns is None else (*source.columns, ROW_KIND_COLUMN)
-            sources = tuple(replace(s, columns=wanted) if s is source else s for s in plan.sources)
+            columns = None if source.columns is None else (*source.columns, ROW_KIND_COLUMN)
+            sources = tuple(replace(s, columns=columns) if s is source else s for s in plan.sources)
             return replace(plan, text=text, sources=sources)
     return None
 

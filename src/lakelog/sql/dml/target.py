@@ -40,11 +40,11 @@ def resolve_target(
             "its database, or drop the view"
         )
     options = session.tables.canonical_options(changed.options, "write")
-    found = session.tables.changeable(identifier, actions, options)
+    support = session.tables.changeable(identifier, actions, options)
     columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
     types = session.engine.simple_types(identifier)
     checks = not session.engine.checks_casts()
-    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.emits_before, checks)
+    return Target(changed.name.sql, changed.alias, columns, keys, types, support.newer, support.emits_before, checks)
 
 
 def with_schema_evolution(
@@ -59,14 +59,14 @@ def with_schema_evolution(
     It adds the columns, and the new fields of structs, as ALTER TABLE ADD COLUMN does; only of the ``named`` columns
     (lower case), if given. They stay if the statement fails.
     """
-    given = session.engine.columns_of(_planned(session, query))
+    columns = session.engine.columns_of(_planned(session, query))
     own = {name.lower(): name for name in schema.field_names}
-    wanted = [(name, kind) for name, kind in given if named is None or name.lower() in named]
-    added = [change for name, kind in wanted for change in _new_fields((), schema.fields, name, kind)]
+    chosen = [(name, kind) for name, kind in columns if named is None or name.lower() in named]
+    added = [change for name, kind in chosen for change in _new_fields((), schema.fields, name, kind)]
     if added:
         session.tables.alter_table(identifier, added)
         schema = session.tables.load_schema(identifier) or schema
-    return schema, tuple(own.get(name.lower(), name) for name, _ in given)
+    return schema, tuple(own.get(name.lower(), name) for name, _ in columns)
 
 
 def _new_fields(path: Path, fields: Sequence[DataField], name: str, kind: DataType) -> Iterator[AddColumn]:

@@ -36,10 +36,10 @@ def viewed_table(session: SessionContext, changed: DmlTarget, whole: bool = Fals
     """
     if not session.is_hidden(changed.name):
         return None
-    found = session.engine.view_of(changed.name.sql)
-    if found is None:
+    view = session.engine.view_of(changed.name.sql)
+    if view is None:
         return None
-    text, source = found
+    text, source = view
     try:
         tree, tokens = parse_tree(text), sqlglot.tokenize(text, dialect="spark")
     except (SqlglotError, RecursionError):
@@ -63,8 +63,8 @@ def viewed_table(session: SessionContext, changed: DmlTarget, whole: bool = Fals
 
 def _relation(tree: exp.Expr) -> exp.Table | None:
     """The table of a SELECT of columns and rows; None for any other query."""
-    given = {name for name, value in tree.args.items() if value}
-    if not isinstance(tree, exp.Select) or given - {"expressions", "from_", "from", "where", "kind", "hint"}:
+    clauses = {name for name, value in tree.args.items() if value}
+    if not isinstance(tree, exp.Select) or clauses - {"expressions", "from_", "from", "where", "kind", "hint"}:
         return None
     if any(
         isinstance(item, exp.Star) and (item.args.get("except_") or item.args.get("except"))

@@ -9,12 +9,12 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from lakelog.errors import did_you_mean
-from lakelog.sql.embedded.aggregates import AGGREGATES, Aggregates
 from lakelog.sql.embedded.casts import align, call, cast_in_place
-from lakelog.sql.embedded.numbers import NUMBERS, Numbers
-from lakelog.sql.embedded.texts import TEXTS, Texts
-from lakelog.sql.embedded.times import TIMES_OF_SQL, Times
-from lakelog.sql.embedded.translation import Methods
+from lakelog.sql.embedded.functions.aggregates import AGGREGATES, Aggregates
+from lakelog.sql.embedded.functions.numbers import NUMBERS, Numbers
+from lakelog.sql.embedded.functions.texts import TEXTS, Texts
+from lakelog.sql.embedded.functions.times import TIMES_OF_SQL, Times
+from lakelog.sql.embedded.functions.translation import Methods
 from lakelog.sql.embedded.types import BOOLEAN, NULL, OTHER, STRING, WHOLE, Kind, literal_kind
 from lakelog.state.spark_functions import NeedsSpark
 

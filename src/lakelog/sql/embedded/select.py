@@ -18,18 +18,21 @@ from lakelog.options.catalog import SQL_LOCAL_SIZE
 from lakelog.paimon.types.arrow import type_from_arrow
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.embedded.database import EmbeddedDatabase
-from lakelog.sql.embedded.labels import label_of
 from lakelog.sql.embedded.queries import Relations, text_of, translated
 from lakelog.sql.embedded.relations import Relation, RowStream, relation_of
 from lakelog.sql.embedded.types import NULL, STRING, Kind, arrow_type, sqlglot_type
-from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.sql.syntax.source_text import point_at
 from lakelog.state.embedded_sql import INTERRUPTED, duckdb_module, quoted
 from lakelog.state.spark_functions import NeedsSpark, failure_of
 
 _WITHOUT_PARENTHESES: Final = {"current_user", "user", "session_user", "current_time", "localtimestamp", "grouping__id"}
 """Functions of Spark that are written as names."""
+_IN_BRACKETS = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.And,
+    exp.Or, exp.Not, exp.Is, exp.In, exp.NullSafeEQ,
+)  # fmt: skip
 _BATCH_ROWS: Final = 65_536
 """Rows of a batch of a result whose size is limited."""
 
@@ -103,7 +106,7 @@ def check_size(size: int, most: int) -> None:
         raise NeedsSpark(f"a read of {size:,} bytes, more than '{SQL_LOCAL_SIZE.key}' = {most:,},")
 
 
-def local_select(plan: QueryPlan, tables: Tables) -> LocalSelect:
+def local_select(plan: QueryPlan, tables: CatalogTables) -> LocalSelect:
     """Prepares a query. Raises NeedsSpark, which says why, InvalidRequest for a name that no relation has."""
     if plan.lookups:
         raise NeedsSpark("a lookup join")
@@ -234,3 +237,43 @@ def _raise_read_error(streams: Sequence[RowStream]) -> None:
 def _typed(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
     goal = arrow_type(kind)
     return column if goal is None or column.type == goal else column.cast(goal)
+
+
+def label_of(node: exp.Expr) -> str:
+    """The name that Spark gives to a column without an alias, such as ``count(1)`` and ``(id + 1)``."""
+    while isinstance(node, exp.Paren | exp.Cast) and not (isinstance(node, exp.Cast) and _is_typed_literal(node)):
+        inner = node.this
+        if isinstance(node, exp.Cast) and not isinstance(inner, exp.Column | exp.Paren | exp.Cast):
+            break
+        node = inner
+    if isinstance(node, exp.Column | exp.Dot):
+        return node.name
+    if isinstance(node, exp.Literal):
+        return node.name
+    if isinstance(node, exp.Subquery):
+        return "scalarsubquery()"
+    text: str = _spelled(exp.Paren(this=node.copy())).this.sql(dialect="spark", normalize_functions="lower")
+    return text
+
+
+def _is_typed_literal(node: exp.Cast) -> bool:
+    return isinstance(node.this, exp.Literal) and node.this.is_string
+
+
+def _spelled(root: exp.Expr) -> exp.Expr:
+    """Replaces the parts of an expression by what Spark shows of them."""
+    for node in list(root.walk(bfs=False)):
+        if isinstance(node, exp.Column):
+            node.replace(exp.to_identifier(node.name))
+        elif isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
+            node.replace(exp.Literal.number(1))
+        elif isinstance(node, exp.Literal) and node.is_string and not isinstance(node.parent, exp.Cast):
+            node.replace(exp.Var(this=node.this))
+        elif isinstance(node, exp.Paren) and node is not root and not isinstance(node.this, _IN_BRACKETS):
+            node.replace(node.this)
+    for node in list(root.find_all(*_IN_BRACKETS)):
+        if not isinstance(node.parent, exp.Paren) or node.parent is root:
+            place = exp.Paren()
+            node.replace(place)
+            place.set("this", node)
+    return root

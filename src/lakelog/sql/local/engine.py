@@ -30,11 +30,11 @@ from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import DELETE, RowChange, RowsWhere
 from lakelog.sql.embedded.database import EmbeddedDatabase
 from lakelog.sql.embedded.select import check_size, local_select
-from lakelog.sql.embedded.stored import stored
 from lakelog.sql.local.expressions import column_of, condition_of, literal_of, parsed, values_of
+from lakelog.sql.local.stored import stored
 from lakelog.sql.query.names import check_expression
-from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.maintenance.retention import expire_best_effort
@@ -54,7 +54,7 @@ _KEYS_IN_FILTER = 10_000
 class LocalEngine:
     """The part of ``Engine`` that needs no Spark; a missing method means that Spark runs it."""
 
-    def __init__(self, tables: Tables, zone: Callable[[], str | None], most: Callable[[], int | None]) -> None:
+    def __init__(self, tables: CatalogTables, zone: Callable[[], str | None], most: Callable[[], int | None]) -> None:
         """``most`` returns the bytes of files and results that Spark takes over, None without a limit."""
         self._tables, self._database, self._most = tables, EmbeddedDatabase(zone), most
         self._frames: dict[str, pa.Table] = {}
@@ -118,11 +118,11 @@ class LocalEngine:
             raise NeedsSpark("INSERT OVERWRITE" if overwrite else "INSERT with PARTITION or a log")
         fields = [target.schema.field(name) for name in columns or target.schema.field_names]
         tree = parsed(plan.text)
-        wanted = arrow_schema(fields)
+        schema = arrow_schema(fields)
         if isinstance(tree, exp.Values):
             rows = _literal_rows(tree, fields)
         else:
-            rows = stored(self.run_query(plan), wanted, target.name)
+            rows = stored(self.run_query(plan), schema, target.name)
         return _write(target.with_hints(MISSING_AS_NULL), [rows])
 
     def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
@@ -175,9 +175,9 @@ class LocalEngine:
         self._check_size(scan)
         values = pc.unique(rows[keys[0]])
         parts = [b.filter(pc.is_in(b.column(keys[0]), values)) for b in scan.to_batches()]
-        found = pa.Table.from_batches(parts, scan.schema)
-        pairs = _numbered(found, keys, "_old").join(_numbered(rows, keys, "_new"), keys, join_type="inner")
-        old, new = found.take(pairs["_old"]), rows.take(pairs["_new"])
+        rows_there = pa.Table.from_batches(parts, scan.schema)
+        pairs = _numbered(rows_there, keys, "_old").join(_numbered(rows, keys, "_new"), keys, join_type="inner")
+        old, new = rows_there.take(pairs["_old"]), rows.take(pairs["_new"])
         changes: list[pa.Table] = []
         for clause in change.matched:
             if clause.action == DELETE:
@@ -207,11 +207,11 @@ def _literal_rows(tree: exp.Values, fields: list[DataField]) -> pa.Table:
         raise NeedsSpark("VALUES with names")
     if any(len({type(node) for node in column} & {exp.Cast, exp.Literal}) > 1 for column in zip(*rows, strict=True)):
         raise NeedsSpark("VALUES of several types in a column")  # date'…' beside '…' is an error in Spark
-    wanted = arrow_schema(fields)
+    schema = arrow_schema(fields)
     columns = [
-        pa.array([literal_of(row[at], field) for row in rows], wanted.field(at).type) for at, field in enumerate(fields)
+        pa.array([literal_of(row[at], field) for row in rows], schema.field(at).type) for at, field in enumerate(fields)
     ]
-    return pa.Table.from_arrays(columns, names=wanted.names)
+    return pa.Table.from_arrays(columns, names=schema.names)
 
 
 def _changes(
@@ -308,7 +308,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _equal_keys(change: Merge, schema: TableSchema) -> set[str]:
     """The columns that a condition ``t.a = s.a AND …`` compares."""
-    tree, found = parsed(change.on), set()
+    tree, names = parsed(change.on), set()
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         while isinstance(part, exp.Paren):
             part = part.this
@@ -319,8 +319,8 @@ def _equal_keys(change: Merge, schema: TableSchema) -> set[str]:
         if None in both or len({side.name.lower() for side in both if side is not None}) != 1:
             raise NeedsSpark(f"the condition {part.sql('spark')} of MERGE")
         column = column_of(both[0], schema, change.target.alias) if both[0] is not None else None
-        found.add("" if column is None else column.name)
-    return found
+        names.add("" if column is None else column.name)
+    return names
 
 
 def _scan_of_keys(target: DynamicTable, rows: pa.Table, keys: list[str]) -> Scan:
@@ -334,10 +334,10 @@ def _numbered(rows: pa.Table, keys: list[str], name: str) -> pa.Table:
     return rows.select(keys).append_column(name, pa.array(range(len(rows)), pa.int64()))
 
 
-def _merge_values(given: Mapping[str, str], schema: TableSchema, change: Merge, has_old: bool) -> dict[str, Any]:
+def _merge_values(texts: Mapping[str, str], schema: TableSchema, change: Merge, has_old: bool) -> dict[str, Any]:
     """New values by column: a literal, or (side, column) with side ``t`` or ``s``."""
-    found: dict[str, Any] = {}
-    for name, text in given.items():
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
         column, node = schema.field(name), parsed(text)
         if isinstance(node, exp.Column):
             side = {change.alias.lower(): "s", change.target.alias.lower(): "t"}.get(node.table.lower())
@@ -346,15 +346,15 @@ def _merge_values(given: Mapping[str, str], schema: TableSchema, change: Merge, 
                 raise NeedsSpark(f"the value {text} in column '{name}'")
             if other.type.with_nullable(True) != column.type.with_nullable(True):
                 raise NeedsSpark(f"the value {text} in column '{name}'")
-            found[name] = (side, other.name)
+            values[name] = (side, other.name)
         else:
-            found[name] = literal_of(node, column)
-    return found
+            values[name] = literal_of(node, column)
+    return values
 
 
 def _assembled(schema: TableSchema, values: Mapping[str, Any], old: pa.Table | None, new: pa.Table) -> pa.Table:
-    columns, wanted = [], arrow_schema(schema.fields)
-    for field in wanted:
+    columns, target = [], arrow_schema(schema.fields)
+    for field in target:
         value = values.get(field.name)
         if isinstance(value, tuple):
             side = new if value[0] == "s" else old
@@ -365,4 +365,4 @@ def _assembled(schema: TableSchema, values: Mapping[str, Any], old: pa.Table | N
             columns.append(_column(new, value, field.type))
         else:
             columns.append(old[field.name])
-    return pa.Table.from_arrays(columns, names=wanted.names)
+    return pa.Table.from_arrays(columns, names=target.names)

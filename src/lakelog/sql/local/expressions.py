@@ -73,10 +73,10 @@ def literal_of(node: exp.Expr, column: DataField) -> Any:
             node, column
         )  # a double, which has a zero with a sign; other numbers are decimals, which do not
     try:
-        found = literal_value(column, node)
+        value = literal_value(column, node)
     except InvalidRequest:
         raise _of_value(node, column) from None
-    return found + 0.0 if isinstance(found, float) else found
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _of_value(node: exp.Expr, column: DataField) -> NeedsSpark:
@@ -109,18 +109,18 @@ def condition_of(text: str | None, schema: TableSchema, alias: str) -> Predicate
         raise NeedsSpark(f"the condition {text}") from None
 
 
-def values_of(given: Mapping[str, str], schema: TableSchema, alias: str) -> dict[str, Any]:
+def values_of(texts: Mapping[str, str], schema: TableSchema, alias: str) -> dict[str, Any]:
     """New values by column: literals as Python values, and ``DataField`` for a column of the same type.
 
     Raises NeedsSpark.
     """
-    found: dict[str, Any] = {}
-    for name, text in given.items():
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
         column, node = schema.field(name), parsed(text)
         while isinstance(node, exp.Paren):
             node = node.this
         other = column_of(node, schema, alias)
         if other is not None and other.type.with_nullable(True) != column.type.with_nullable(True):
             raise _of_value(node, column)
-        found[name] = other if other is not None else literal_of(node, column)
-    return found
+        values[name] = other if other is not None else literal_of(node, column)
+    return values

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakelog.io import clock
 from lakelog.sql.runtime.procedure import age, duration, flag, number, procedure, text
-from lakelog.table.commit.seal import seal_decided
+from lakelog.table.commit.seal import named_snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.time_travel import snapshot_at_time
 from lakelog.table.write import restore
@@ -19,9 +19,7 @@ def create_tag(
     table: DynamicTable, tag: str, snapshot: int | None = None, time_retained: timedelta | None = None
 ) -> None:
     """Names a snapshot, by default the newest, with all commits."""
-    if snapshot is None:
-        seal_decided(table)
-    table.store.tags.create(tag, snapshot, time_retained)
+    table.store.tags.create(tag, named_snapshot(table, snapshot), time_retained)
 
 
 @procedure(tag=text, timestamp=number, time_retained=duration)
@@ -46,9 +44,7 @@ def replace_tag(
     table: DynamicTable, tag: str, snapshot: int | None = None, time_retained: timedelta | None = None
 ) -> None:
     """Lets a tag name another snapshot, by default the newest, with all commits."""
-    if snapshot is None:
-        seal_decided(table)
-    table.store.tags.replace(tag, snapshot, time_retained)
+    table.store.tags.replace(tag, named_snapshot(table, snapshot), time_retained)
 
 
 @procedure(tag=text, target_tag=text)

@@ -84,11 +84,11 @@ def plan_query(
             lookups.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
             continue
         read, columns = _with_metadata(query, read, columns, metadata.of(read))
-        read, found = _with_signs(query, read, deletes)
-        if found is not None:
-            signed.append(found)
-        looks_up = found is None and lookup_reads and _streams(read) and ROW_KIND_COLUMN not in (columns or ())
-        if columns is not None and (found is not None or looks_up):
+        read, signs = _with_signs(query, read, deletes)
+        if signs is not None:
+            signed.append(signs)
+        looks_up = signs is None and lookup_reads and _streams(read) and ROW_KIND_COLUMN not in (columns or ())
+        if columns is not None and (signs is not None or looks_up):
             columns = (*columns, ROW_KIND_COLUMN)
         view = session.new_view()
         node = read.reference.node

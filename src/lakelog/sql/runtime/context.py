@@ -9,8 +9,9 @@ from lakelog.catalog.names import FIRST, CatalogNames
 from lakelog.errors import InvalidRequest, NotFound, did_you_mean
 from lakelog.io.names import new_attempt
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.open import identifier_of
 
@@ -23,7 +24,7 @@ class SessionContext:
     """
 
     def __init__(
-        self, tables: Tables, engine: Engine, catalog: str = "lakelog", view_prefix: str | None = None
+        self, tables: CatalogTables, engine: Engine, catalog: str = "lakelog", view_prefix: str | None = None
     ) -> None:
         self.tables = tables
         self.engine = engine

@@ -1,8 +1,8 @@
-"""Ports of SQL to the tables of the catalog and to Spark, which the caller passes to a Session."""
+"""The port of SQL to its engines, which the caller passes to a Session."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import tzinfo
 from typing import Protocol
@@ -10,16 +10,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
-from lakelog.paimon.schema.changes import SchemaChange
-from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.compaction_task import Executor
-from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.write.clustering import ClusteringJob
-from lakelog.table.write.dml_support import DmlSupport
 
 
 class RunningStream(Protocol):
@@ -134,76 +130,3 @@ class Engine(Protocol):
 
     def executor(self) -> Executor | None:
         """Spark's executors, for compactions; None if this process runs them."""
-
-
-class Tables(Protocol):
-    """Names, schemas and options of lakelog's tables, in one or several catalogs.
-
-    ``catalog`` is a catalog's name in identifiers; "" is the session's first catalog.
-    """
-
-    def list_catalogs(self) -> list[str]:
-        """Names of the catalogs added later, sorted."""
-
-    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
-        """Adds a catalog with an unused name. Raises InvalidOption, NotInstalled."""
-
-    def drop_catalog(self, name: str) -> None:
-        """Removes a catalog that was added later; nothing in it changes."""
-
-    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
-        """The schema of a read with these options (without options the newest); None if the table does not exist."""
-
-    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Creates the table. Raises AlreadyExists."""
-
-    def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
-        """Drops the table. Raises NotFound unless if_exists."""
-
-    def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
-        """Removes all rows, or those of the partitions with these values. Raises NotFound if no partition has them."""
-
-    def drop_partitions(
-        self,
-        identifier: Identifier,
-        partitions: Sequence[Mapping[str, str | None]],
-        if_exists: bool,
-        options: Mapping[str, str],
-    ) -> None:
-        """Removes partitions with these values of partition columns. Raises NotFound unless if_exists."""
-
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
-        """Deletes the partitions that match a condition on partition columns; all rows without one."""
-
-    def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
-        """Computes statistics of the table and of some columns (None: of all), and commits them."""
-
-    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> object:
-        """Writes one new schema with all changes. Raises NotFound, InvalidRequest for a rejected change."""
-
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        """Renames the table. Raises NotFound, AlreadyExists."""
-
-    def list_tables(self, database: str, catalog: str, /) -> list[str]:
-        """Table names of a database. Raises NotFound."""
-
-    def list_databases(self, catalog: str, /) -> list[str]:
-        """Names of all databases."""
-
-    def create_database(self, name: str, if_not_exists: bool, catalog: str) -> None:
-        """Creates the database. Raises AlreadyExists."""
-
-    def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str) -> None:
-        """Drops the database, with its tables if cascade. Raises NotFound unless if_exists."""
-
-    def describe(self, identifier: Identifier, extended: bool) -> Sequence[tuple[str, str, str | None]]:
-        """(name, type, comment) of each column; extended adds rows about the table. Raises NotFound."""
-
-    def open(self, identifier: Identifier, /) -> DynamicTable:
-        """The table itself, for procedures. Raises NotFound."""
-
-    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
-        """The table's support of UPDATE, DELETE and MERGE. Raises UnsupportedFeature for an unsupported action."""
-
-    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
-        """Checked options with canonical keys; scope is ``table``, ``read`` or ``write``. Raises InvalidOption."""

@@ -11,7 +11,7 @@ from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import Privilege, TableStatement, empty_result, text_rows
 from lakelog.sql.syntax.token_stream import Name, TokenStream
-from lakelog.table.commit.seal import seal_decided
+from lakelog.table.commit.seal import named_snapshot
 from lakelog.table.read.time_travel import millis_of
 
 
@@ -56,11 +56,7 @@ class AlterTableBranch(TableStatement, needs=Privilege.WRITE):
             if not self.only_if or self.branch in store.branches.list():
                 store.branches.delete(self.branch)
             return empty_result()
-        snapshot = self.snapshot
-        if snapshot is None and self.tag is None:
-            seal_decided(table)
-            newest = store.latest_snapshot()
-            snapshot = None if newest is None else newest.id
+        snapshot = named_snapshot(table, self.snapshot) if self.tag is None else None
         store.branches.create(self.branch, self.tag, snapshot, if_not_exists=self.only_if)
         return empty_result()
 
@@ -119,12 +115,11 @@ class AlterTableTag(TableStatement, needs=Privilege.WRITE):
             if not self.only_if or tags.exists(self.tag):
                 tags.delete(self.tag)
             return empty_result()
-        if self.snapshot is None:
-            seal_decided(table)
+        snapshot = named_snapshot(table, self.snapshot)
         if self.verb == "REPLACE" or (self.or_replace and tags.exists(self.tag)):
-            tags.replace(self.tag, self.snapshot, self.retained)
+            tags.replace(self.tag, snapshot, self.retained)
         else:
-            tags.create(self.tag, self.snapshot, self.retained, if_not_exists=self.only_if)
+            tags.create(self.tag, snapshot, self.retained, if_not_exists=self.only_if)
         return empty_result()
 
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 from lakelog.errors import AlreadyExists
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, counts_row, empty_result, matching, text_rows
+from lakelog.sql.runtime.tables import views_of
 from lakelog.sql.syntax.token_stream import Name, TokenStream
-from lakelog.sql.views.create import change_view, create_view, drop_view, need_view, refresh_view, views_of
+from lakelog.sql.views.create import change_view, create_view, drop_view, need_view, refresh_view
 from lakelog.sql.views.plan import plan_view
 from lakelog.table.views.definition import ViewDefinition
 

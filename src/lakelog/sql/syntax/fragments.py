@@ -176,9 +176,9 @@ def read_defaults(cursor: TokenStream) -> tuple[Place, ...]:
 
 def read_row_lengths(cursor: TokenStream) -> Mapping[int, int]:
     """Numbers of values in the rows of ``VALUES (…), (…)`` → the start of the first such row."""
-    found: dict[int, int] = {}
+    lengths: dict[int, int] = {}
     if not cursor.at_words("VALUES"):
-        return found
+        return lengths
     tokens, depth, values, start = cursor.tokens, 0, 1, 0
     for at in range(cursor.at + 1, len(tokens)):
         token = tokens[at]
@@ -190,10 +190,10 @@ def read_row_lengths(cursor: TokenStream) -> Mapping[int, int]:
         elif token.is_symbol(")"):
             depth -= 1
             if depth == 0:
-                found.setdefault(values, start)
+                lengths.setdefault(values, start)
         elif depth == 1 and token.is_symbol(","):
             values += 1
-    return found
+    return lengths
 
 
 def with_values(source: SourceText, places: Sequence[Place], values: Sequence[str]) -> SourceText:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import Corrupt, InvalidRequest, UnsupportedFeature
+from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.io.clock import now_ms
-from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.view import VIEW
@@ -19,17 +16,13 @@ from lakelog.paimon.schema.changes import SetOption
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.sql.ddl.table_definition import replaced_table
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.ports import Tables
+from lakelog.sql.runtime.tables import forget_view, views_of
 from lakelog.sql.views.plan import plan_view
 from lakelog.sql.views.refresh import Refresh, ViewRefresher
 from lakelog.state.embedded_sql import machine_zone
-from lakelog.table.cuts.writer import forget_cuts
 from lakelog.table.maintenance.retention import expire_best_effort
-from lakelog.table.open import identifier_of
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.rules import check_view_options
-
-_LOG: Final = logging.getLogger("lakelog.views")
 
 
 def create_view(
@@ -137,29 +130,3 @@ def _droppable_view(session: SessionContext, identifier: Identifier) -> ViewDefi
     if reader is not None:
         raise InvalidRequest(f"view {identifier} is a source of view {reader}: drop that one first")
     return definition
-
-
-def forget_view(tables: Tables, definition: ViewDefinition) -> None:
-    """Removes what keeps snapshots for a view that was dropped, from its sources that exist."""
-    for source in map(identifier_of, definition.sources):
-        if tables.load_schema(source) is not None:
-            table = tables.open(source)
-            forget_cuts(table, definition.writer)
-            consumers = table.store.consumers
-            if consumers.position(definition.writer) is not None:
-                consumers.delete(definition.writer)
-
-
-def views_of(tables: Tables, catalog: str) -> Iterator[tuple[Identifier, ViewDefinition]]:
-    """All views of a catalog, by name, without those whose definition is damaged."""
-    for database in tables.list_databases(catalog):
-        for name in tables.list_tables(database, catalog):
-            identifier = Identifier(database, name, catalog)
-            schema = tables.load_schema(identifier)
-            try:
-                definition = None if schema is None else ViewDefinition.of(schema)
-            except Corrupt as why:
-                _LOG.warning("view %s: %s", identifier, why, extra=fields(table=str(identifier)))
-                continue
-            if definition is not None:
-                yield identifier, definition

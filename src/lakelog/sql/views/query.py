@@ -102,7 +102,7 @@ def read_view_query(session: SessionContext, text: str) -> ViewQuery:
     _check_functions(tree)
     sources = _with_sources(session, query, tree)
     schema = source_types(sources)
-    spelled = _spelled(tree)
+    spelled = {name.lower(): name for name in (part.alias_or_name for part in tree.selects) if name and name != "*"}
     try:
         resolved = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
     except SqlglotError as why:
@@ -174,11 +174,6 @@ def _check_functions(tree: exp.Expr) -> None:
             raise UnsupportedFeature(
                 f"{node.key.upper()} in a materialized view: its rows have no key by which a refresh finds them"
             )
-
-
-def _spelled(tree: exp.Query) -> dict[str, str]:
-    """Output name in lower case → in the user's spelling."""
-    return {name.lower(): name for name in (part.alias_or_name for part in tree.selects) if name and name != "*"}
 
 
 def _columns(tree: exp.Query, spelled: Mapping[str, str], sources: tuple[ViewSource, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.views.create import views_of
+from lakelog.sql.runtime.tables import views_of
 from lakelog.sql.views.refresh import Refresh, ViewRefresher
 from lakelog.sql.views.sources import SourceReads
 from lakelog.table.views.definition import ViewDefinition

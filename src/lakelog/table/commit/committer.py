@@ -13,7 +13,7 @@ from lakelog.io.clock import now_ms
 from lakelog.io.metrics import METER
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.protocol.control_records import abort_record, commit_record, commits_in
+from lakelog.logstore.protocol.control_records import abort_record, commit_record
 from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
@@ -23,6 +23,7 @@ from lakelog.table.commit.log_repair import (
     HealedPosition,
     LogRepair,
     TakenBack,
+    marked_attempts,
     starts_without_rows,
     take_back_late,
     was_forgotten,
@@ -144,11 +145,11 @@ class Committer:
         position = self._position(epoch, epochs)
         while True:
             self._check_log()
-            wanted = EpochRecord(
+            proposal = EpochRecord(
                 self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
             )
             self.table.check_identity()
-            record, is_made = self.table.decided.decide(wanted, self.tip)
+            record, is_made = self.table.decided.decide(proposal, self.tip)
             self.tip = max(self.tip, record.number)
             sealed = self._sealed(record)
             is_ended = sealed is not None and sealed.ended and not self.ended and epoch >= sealed.epoch
@@ -166,8 +167,8 @@ class Committer:
                 return record, is_made
             # The record reuses the name of a sealed and forgotten link, so it decides nothing.
             self.table.decided.forget([record])
-            if (found := self._read_epochs().find(self.writer, epoch)) is not None:
-                return found, False
+            if (earlier := self._read_epochs().find(self.writer, epoch)) is not None:
+                return earlier, False
 
     def _check_log(self) -> None:
         """Raises CommitConflict if what this process has read last knows a later log (RFC 27)."""
@@ -175,17 +176,9 @@ class Committer:
 
     def begin_run(self, run_id: str) -> None:
         """Sets the run of the query that commits from now on; reads the state of other writers for a new one."""
-        if self.run is not None and self.run.id == run_id:
-            return
-        staged = self.table.decided.newest()
-        state = newest_state(self.table.store)[1]
-        known = state.writers.get(self.writer)
-        if known is not None and known.run is not None and known.run.id == run_id:
-            self.run = known.run  # Spark now commits in another process
-            return
-        met = {o.name: max(o.epoch, staged.pop(o.name, -1)) for o in state.other_streaming(self.writer)}
-        met |= {w: epoch for w, epoch in staged.items() if w != self.writer and epoch >= 0}
-        self.run = StreamingRun(run_id, now_ms(), met)
+        if self.run is None or self.run.id != run_id:
+            staged = self.table.decided.newest()
+            self.run = newest_state(self.table.store)[1].run_of(self.writer, run_id, staged)
 
     def check_alone(self) -> None:
         """Raises InvalidRequest if an earlier streaming query also writes this keyed table (``check_alone``)."""
@@ -208,7 +201,7 @@ class Committer:
         """Bucket → the number of control records that ``append_commit`` will append for these epochs."""
         if self.table.whole.log is None:
             return {}
-        return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
+        return Counter(bucket for record in records for bucket in record.buckets)
 
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
         """Appends the ``commit`` control records of sealed epochs, of any writer, to the buckets that they touched.
@@ -218,13 +211,13 @@ class Committer:
         Raises Unavailable.
         """
         log = self.table.whole.log  # even if this use writes no log: it seals decisions of others
-        if log is None or not any(a.appends for r in records for a in r.attempts):
+        if log is None or not any(record.buckets for record in records):
             return
         with self.lock:
             appender = appender_for(log)
             appended: Counter[int] = Counter()
             for record in records:
-                for bucket in sorted({p.bucket for a in record.attempts for p in a.appends}):
+                for bucket in sorted(record.buckets):
                     firsts = {
                         a.attempt: p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket
                     }
@@ -273,18 +266,18 @@ class Committer:
 
         A batch writer will not write its rows again. For a streaming query only the number of rows is compared.
         """
-        wanted = EpochRecord(self.writer, epoch, 0, tuple(results))
+        sent = EpochRecord(self.writer, epoch, 0, tuple(results))
         if self.once:
-            if not wanted.accepted:
+            if not sent.accepted:
                 return
             if decided is None:
                 self.table.check_identity()  # else the state may be that of another table, which knows no such writer
             digest = self.state.writers[self.writer].digest_of(epoch) if decided is None else decided.digest
-            if digest != wanted.digest:
+            if digest != sent.digest:
                 raise writer_ended(self.table, self.writer)
         elif results:
             rows = self._sealed_rows.of(epoch, self.state) if decided is None else decided.row_count
-            check_rows(self.table, self.writer, epoch, rows, wanted.row_count)
+            check_rows(self.table, self.writer, epoch, rows, sent.row_count)
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
         """Takes back the late rows of a forgotten batch writer and raises Fenced.
@@ -297,11 +290,11 @@ class Committer:
             raise writer_ended(self.table, self.writer)
 
     def _read_epochs(self) -> WaitingEpochs:
-        found = waiting_epochs(self.table, self.writer)
-        self.know(found.state, found.tip)
-        self._later_log = max((r.log for r in found.waiting), default=0)
-        self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
-        return found
+        epochs = waiting_epochs(self.table, self.writer)
+        self.know(epochs.state, epochs.tip)
+        self._later_log = max((r.log for r in epochs.waiting), default=0)
+        self._decided = {r.epoch: r for r in epochs.waiting if r.writer == self.writer}
+        return epochs
 
     def know(self, state: LogState, tip: int = 0) -> None:
         """Takes over the newest state and the last link that were read: no decision reads what is before them."""
@@ -414,14 +407,14 @@ class Committer:
             return TakenBack({})
         with self.lock:
             while True:
-                found = self._read_epochs()
-                newest = found.newest().get(self.writer, -1)
+                epochs = self._read_epochs()
+                newest = epochs.newest().get(self.writer, -1)
                 accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
                 starts, sealed = self._position(newest + 1).verified, self.state.writers.get(self.writer)
                 judged = HealedPosition.of_seal(sealed)
                 is_closed = False
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
-                    accepted = {newest: frozenset()} if newest >= 0 else self._marked(log, starts)
+                    accepted = {newest: frozenset()} if newest >= 0 else marked_attempts(log, self.writer, starts)
                     is_closed = newest < 0 and bool(accepted)
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
@@ -438,19 +431,3 @@ class Committer:
         known = self._known if self.table.emits_log else None
         offsets, entries = ({}, {}) if known is None else (known.verified, known.extra)
         forget_writer(self.table, self.writer, offsets, entries)
-
-    def _marked(self, log: LogLocation, starts: Mapping[int, int]) -> dict[int, frozenset[str]]:
-        """The attempts by epoch that have commit markers, of a writer that no state knows.
-
-        It has closed, and a task that was suspended in its registration has registered it again, with the end of the
-        log before its rows.
-        """
-        out: dict[int, frozenset[str]] = {}
-        reader = reader_for(log)
-        firsts = reader.first_offsets()
-        for bucket, end in reader.end_offsets().items():
-            for records in reader.chunks(bucket, max(firsts[bucket], starts.get(bucket, 0)), end):
-                for commit in commits_in(records):
-                    if commit.writer == self.writer:
-                        out[commit.epoch] = out.get(commit.epoch, frozenset()).union(commit.attempts)
-        return out

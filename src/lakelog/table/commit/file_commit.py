@@ -43,7 +43,7 @@ class ReadyFiles:
 
     def delete_made(self) -> None:
         """Deletes the files that were made for no snapshot. Large runs stay: another snapshot may reference them."""
-        staged = (part.run for held in self.runs.values() for part in held.staged)
+        staged = (part.run for runs in self.runs.values() for part in runs.staged)
         self.made.delete(self.table, {file.file_name for run in staged for file in (*run.files, *run.changelog)})
 
     def delete(self) -> None:
@@ -103,8 +103,8 @@ class FileCommit:
                 raise LostRace("other processes change the number of buckets of its partitions") from why
             raise
         # 3
-        own = built.get(snapshot.id)
-        if own is None or not (snapshot.properties or {}).items() >= own.items():
+        properties = built.get(snapshot.id)
+        if properties is None or not (snapshot.properties or {}).items() >= properties.items():
             # After a lost round the commit looks for its snapshot by the last record. Two sealers may have the same
             # last record and other ones before it, because a listing of lanes is not atomic.
             raise LostRace("another process has committed some of its epochs")

@@ -165,16 +165,16 @@ class LateRowSearch:
         """
         parts = self.take()
         try:
-            for bucket, found in parts.items():
-                records = pa.concat_tables(part for _, part in found)
+            for bucket, read in parts.items():
+                records = pa.concat_tables(part for _, part in read)
                 _, first = np.unique(records.column("offset").to_numpy(), return_index=True)
                 headers = headers_of(records.take(first))  # once, however many healings have read them
-                searched = [_is_others(healed) & pl.col("offset").is_between(*_ends(part)) for healed, part in found]
+                searched = [_is_others(healed) & pl.col("offset").is_between(*_ends(part)) for healed, part in read]
                 _register(table, bucket, headers.filter(pl.any_horizontal(searched)))
         except BaseException:
             with self._lock:
-                for bucket, found in parts.items():
-                    self._parts.setdefault(bucket, []).extend(found)
+                for bucket, read in parts.items():
+                    self._parts.setdefault(bucket, []).extend(read)
             raise
 
     def take(self) -> dict[int, list[tuple[str, pa.Table]]]:
@@ -249,13 +249,13 @@ def _headers_of(log: LogLocation, bucket: int, start: int, writers: Sequence[str
 def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[int, int]:
     """Where the rows of a writer begin, nothing if it was forgotten meanwhile. That of a live one is read once."""
     key = table.identity.key, writer, known.time_ms
-    found = _ORIGINS.get(key) if known.is_alive else None
-    if found is None:
+    origin = _ORIGINS.get(key) if known.is_alive else None
+    if origin is None:
         try:
-            found = _ORIGINS[key] = table.registered.origin(writer)
+            origin = _ORIGINS[key] = table.registered.origin(writer)
         except NotFound:
             return {}
-    return found
+    return origin
 
 
 def _unbalanced(headers: pl.DataFrame, epochs: WaitingEpochs, bucket: int, is_whole: bool = False) -> list[_Late]:

@@ -16,6 +16,7 @@ from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
+from lakelog.logstore.protocol.control_records import commits_in
 from lakelog.logstore.protocol.header import LOG_ONLY, Header, decode_header
 from lakelog.logstore.protocol.healer import Healed, heal
 from lakelog.logstore.protocol.healing_plan import Counted, Healing, Later, LoggedChange
@@ -50,9 +51,9 @@ class HealedPosition:
     @staticmethod
     def after(epoch: int, healed: Mapping[int, Healed], decided: int, corrected: bool = False) -> HealedPosition:
         """The position after a healing of the whole log; ``corrected`` is that of the position before."""
-        counted = {b: found.counted for b, found in healed.items() if found.counted > found.verified}
-        verified = {b: found.verified for b, found in healed.items()}
-        corrected |= any(found.corrected for found in healed.values())
+        counted = {b: done.counted for b, done in healed.items() if done.counted > done.verified}
+        verified = {b: done.verified for b, done in healed.items()}
+        corrected |= any(done.corrected for done in healed.values())
         return HealedPosition(epoch, verified, decided=decided, counted=counted, corrected=corrected)
 
     @staticmethod
@@ -163,6 +164,23 @@ def starts_without_rows(table: DynamicTable, record: EpochRecord, ends: Mapping[
     return ends
 
 
+def marked_attempts(log: LogLocation, writer: str, starts: Mapping[int, int]) -> dict[int, frozenset[str]]:
+    """The attempts by epoch that have commit markers after these offsets, of a writer that no state knows.
+
+    It has closed, and a task that was suspended in its registration has registered it again, with the end of the log
+    before its rows.
+    """
+    out: dict[int, frozenset[str]] = {}
+    reader = reader_for(log)
+    firsts = reader.first_offsets()
+    for bucket, end in reader.end_offsets().items():
+        for records in reader.chunks(bucket, max(firsts[bucket], starts.get(bucket, 0)), end):
+            for commit in commits_in(records):
+                if commit.writer == writer:
+                    out[commit.epoch] = out.get(commit.epoch, frozenset()).union(commit.attempts)
+    return out
+
+
 def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:
     """True if a batch writer was forgotten after it appended these rows.
 
@@ -192,13 +210,13 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
     """
     if table.log is None:
         return
-    own: Mapping[int, int] = {}
+    origin: Mapping[int, int] = {}
     with contextlib.suppress(NotFound):
-        own = table.registered.origin(writer)
-    firsts = dict(own)
+        origin = table.registered.origin(writer)
+    firsts = dict(origin)
     for part in (p for r in results for p in r.appends):
         firsts[part.bucket] = min(part.first_offset, firsts.get(part.bucket, part.first_offset))
-    if own:
+    if origin:
         table.registered.lower(writer, firsts)
     else:
         table.registered.register(writer, firsts, BATCH)
@@ -223,7 +241,7 @@ def _is_open(table: DynamicTable) -> Callable[[Header], bool]:
             return True
         if not at_work:
             newest.update(waiting_epochs(table).newest())
-            at_work.update(["", *(name for name, found in table.registered.all().items() if found.is_open)])
+            at_work.update(["", *(name for name, r in table.registered.all().items() if r.is_open)])
         return header.writer in at_work and header.epoch > newest.get(header.writer, -1)
 
     return is_open

@@ -139,8 +139,8 @@ class _MissingChanges:
         committer.append_commit([record])
 
         def sealed(state: LogState) -> LogState:
-            own = sealed_state(verified, [record], (), state.writers.get(writer), self._number)
-            return state.with_writer(writer, replace(own, unmarked={}, sealed_in={}), {}, markers)
+            after = sealed_state(verified, [record], (), state.writers.get(writer), self._number)
+            return state.with_writer(writer, replace(after, unmarked={}, sealed_in={}), {}, markers)
 
         self._commit(sealed)
 

@@ -32,10 +32,13 @@ def commit_replacement(table: DynamicTable, request: CommitRequest) -> Snapshot:
     writer = f"{REPLACEMENT}{request.user}"
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
-        given = carried_state(table.store, latest) if request.prepare is None else request.prepare(latest)
-        state = state_from(given)
+        base = carried_state(table.store, latest) if request.prepare is None else request.prepare(latest)
+        state = state_from(base)
         assert state is not None
-        return {**given, **state.with_missing(writer, 1 if latest is None else latest.id + 1).to_properties()}
+        return {
+            **base,
+            **state.with_missing(writer, 1 if latest is None else latest.id + 1).to_properties(),
+        }
 
     if request.kind == COMPACT or not _needs_changes(table):
         snapshot = table.store.commit(request)

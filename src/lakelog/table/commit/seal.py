@@ -49,13 +49,13 @@ def seal(committer: Committer) -> Snapshot | None:
     table, writer = committer.table, committer.writer
     for attempt in itertools.count():
         # 1
-        found = waiting_epochs(table)
-        records = _sealable(committer, found, state.epoch)
-        if _seal_late(committer, found, records):
+        epochs = waiting_epochs(table)
+        records = _sealable(committer, epochs, state.epoch)
+        if _seal_late(committer, epochs, records):
             continue
         if not any(r.writer == writer for r in records):
             committer.search.run(table)
-            append_markers(committer, found.sealed, (), found.state)
+            append_markers(committer, epochs.sealed, (), epochs.state)
             return None
         # 2
         states = {writer: replace(state, once=committer.once)}
@@ -63,12 +63,12 @@ def seal(committer: Committer) -> Snapshot | None:
             helper = Committer(table.whole, other.writer, helps=True)
             helper.search = committer.search
             states[other.writer] = helper.verify(other)
-        committer.search.add_between(table, found, records)
+        committer.search.add_between(table, epochs, records)
         committer.search.run(table)
         try:
             with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as span:
                 # 3, 4
-                snapshot = _commit(committer, found, records, states, appended)
+                snapshot = _commit(committer, epochs, records, states, appended)
                 span.set(snapshot=snapshot.id)
         except LostRace:
             pause_after_loss(attempt)
@@ -83,8 +83,8 @@ def seal(committer: Committer) -> Snapshot | None:
         # 5, 6
         after = state_at(table.store, snapshot)
         committer.know(after)
-        passed = [record for record in found.void if record.number <= after.chain]
-        append_markers(committer, [*found.sealed, *passed], records, after)
+        passed = [record for record in epochs.void if record.number <= after.chain]
+        append_markers(committer, [*epochs.sealed, *passed], records, after)
         publish_best_effort(table)
         return snapshot
     return None
@@ -138,19 +138,19 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     table = table.whole
     if any(r.log > table.log_generation for r in waiting_epochs(table).waiting):
         table = table.with_newest_schema()  # the log was added meanwhile, and has to have these rows
-    found, made, sealers = waiting_epochs(table), list[Snapshot](), set[str]()
-    waiting = found.waiting
+    epochs, snapshots, sealers = waiting_epochs(table), list[Snapshot](), set[str]()
+    waiting = epochs.waiting
     while waiting:  # one seal takes them all, unless another process seals the last and had not seen those before
         last = waiting[-1]
         sealers.add(last.writer)
         committer = Committer(table, last.writer, once=last.once, helps=True)
         committer.verify(last)
-        made += [snapshot for snapshot in (seal(committer),) if snapshot is not None]
+        snapshots += [snapshot for snapshot in (seal(committer),) if snapshot is not None]
         state = newest_state(table.store)[1]
         waiting = tuple(record for record in waiting[:-1] if not state.holds(record))
-    for writer in sorted({r.writer for r in found.sealed} - sealers):
-        append_markers(Committer(table, writer), found.sealed, (), found.state)
-    return made
+    for writer in sorted({r.writer for r in epochs.sealed} - sealers):
+        append_markers(Committer(table, writer), epochs.sealed, (), epochs.state)
+    return snapshots
 
 
 def seal_decided(table: DynamicTable) -> None:
@@ -161,6 +161,13 @@ def seal_decided(table: DynamicTable) -> None:
             return
         pause_after_loss(attempt)
         seal_staged(table)
+
+
+def named_snapshot(table: DynamicTable, snapshot_id: int | None) -> int | None:
+    """The snapshot that a tag or a branch names: this one, or the newest, which then has all commits."""
+    if snapshot_id is None:
+        seal_decided(table)
+    return table.store.snapshots.latest_id() if snapshot_id is None else snapshot_id
 
 
 def _check_waiting(
@@ -185,7 +192,7 @@ def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
 
 def _commit(
     committer: Committer,
-    found: WaitingEpochs,
+    epochs: WaitingEpochs,
     records: Sequence[EpochRecord],
     states: Mapping[str, WriterState],
     appended: Mapping[int, int],
@@ -197,22 +204,22 @@ def _commit(
         state = state_at(table.store, latest)
         _check_waiting(table, latest, state, records)
         number, is_late = 1 if latest is None else latest.id + 1, records[0].log < state.log
-        if is_late != (records[0].log < found.state.log):
+        if is_late != (records[0].log < epochs.state.log):
             raise LostRace("the log of the table was added or removed")
         state = state.with_log(max(r.log for r in records))
         for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
             own = [r for r in records if r.writer == writer]
             known = state.writers.get(writer)
-            sealed = sealed_state(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
+            sealed = sealed_state(verified, own, [r for r in epochs.sealed if r.writer == writer], known, number)
             is_own = writer == committer.writer
             state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         state = rejected.following(state, records)
         if is_late and table.with_newest_schema().has_input_log:
             state = state.with_missing(f"{REPLACEMENT}{new_uuid()}", number)
-        at_work = {*table.registered.writers(), *(r.writer for r in (*records, *found.sealed))}
+        at_work = {*table.registered.writers(), *(r.writer for r in (*records, *epochs.sealed))}
         return state.without_finished(at_work).to_properties()
 
-    snapshot = FileCommit(table, records, properties, keeps_runs=True, allow_empty=True).run(found.snapshot)
+    snapshot = FileCommit(table, records, properties, keeps_runs=True, allow_empty=True).run(epochs.snapshot)
     assert snapshot is not None
     return snapshot

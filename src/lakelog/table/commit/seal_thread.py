@@ -130,8 +130,8 @@ def seal_all() -> None:
     """
     stop_workers()
     with _LOCK:
-        own = [sealer for (process, *_), sealer in _SEALERS.items() if process == os.getpid()]
-    for sealer in own:
+        sealers = [sealer for (process, *_), sealer in _SEALERS.items() if process == os.getpid()]
+    for sealer in sealers:
         sealer.stop()
         with contextlib.suppress(LakelogError, OSError):
             sealer.seal_now()
@@ -145,8 +145,8 @@ def sealer_for(table: DynamicTable, writer: str) -> Sealer:
     """The sealer of a streaming writer here, with its committer; cached, so that an empty epoch reads nothing."""
     with _LOCK:
         key = (os.getpid(), table.identity.key, writer)
-        found = _SEALERS.get(key)
-        if found is None:
-            found = _SEALERS[key] = Sealer(Committer(table, writer))
-        found.committer.table = table
-        return found
+        sealer = _SEALERS.get(key)
+        if sealer is None:
+            sealer = _SEALERS[key] = Sealer(Committer(table, writer))
+        sealer.committer.table = table
+        return sealer

@@ -37,8 +37,8 @@ def dead_writers(table: DynamicTable) -> dict[str, Registration]:
     """The writers with an expired lease whose open rows are not taken back yet. Raises Unavailable."""
     if table.log is None:
         return {}
-    found = table.registered.all().items()
-    return {name: r for name, r in found if name != FOLLOWER and not r.is_alive and r.is_open}
+    registrations = table.registered.all().items()
+    return {name: r for name, r in registrations if name != FOLLOWER and not r.is_alive and r.is_open}
 
 
 def take_over(table: DynamicTable) -> Iterator[str]:
@@ -53,7 +53,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     append_missing_changes(table)
     dead, failure = dead_writers(table), None
     missing = newest_state(table.store)[1].missing  # read later: it has all of the dead ones that are not done
-    for writer, found in dead.items():
+    for writer, entry in dead.items():
         # its rows are in the table and not taken back, or another process has done it
         if writer in missing or not table.registered.is_registered(writer):
             continue
@@ -75,18 +75,18 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         try:
             if writer.startswith(REPLAY_OF_ROWS):
                 end_writer(table, writer)  # it could still decide, and another replay take the same rows
-            elif found.is_batch and taken_back.epoch is not None and not _decide_none(table, writer, taken_back.epoch):
+            elif entry.is_batch and taken_back.epoch is not None and not _decide_none(table, writer, taken_back.epoch):
                 continue  # the writer has decided
         except NotFound:
             continue  # another process has done it
         except LakelogError as why:
             failure = why  # it stays, and the others do not wait for it
             continue
-        if found.is_batch:
+        if entry.is_batch:
             if not table.decided.of(writer):  # else its control records are still missing
                 forget_writer(table, writer, taken_back.verified)
         else:
-            table.registered.write_lease(writer, found.kind, settled=taken_back.verified)
+            table.registered.write_lease(writer, entry.kind, settled=taken_back.verified)
         yield writer
     for writer in table.registered.remains(table.lease_ms):
         table.registered.forget(writer)
@@ -113,8 +113,8 @@ def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
 
     In a table with a key, also seals all epochs decided before them.
     """
-    found = waiting_epochs(table)
-    records = (*found.waiting, *found.sealed)
+    epochs = waiting_epochs(table)
+    records = (*epochs.waiting, *epochs.sealed)
     if not records:
         return []
     alive = {name for name, r in table.registered.all().items() if r.is_alive}
@@ -150,10 +150,10 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
     Called for a query that has stopped for good or restarts with a new checkpoint. From then on the old query is
     refused (Fenced). None if it was ended before. Raises NotFound for an unknown writer, Unavailable.
     """
-    found = waiting_epochs(table)
-    known = found.state.writers
-    if writer not in found.newest() and writer not in table.registered.writers():
-        names = ", ".join(sorted({*found.newest(), *table.registered.writers()})) or "none"
+    epochs = waiting_epochs(table)
+    known = epochs.state.writers
+    if writer not in epochs.newest() and writer not in table.registered.writers():
+        names = ", ".join(sorted({*epochs.newest(), *table.registered.writers()})) or "none"
         raise NotFound(f"table {table.name} has no writer '{writer}'; its writers: {names}")
     if writer in known and known[writer].ended:
         seal_staged(table)

@@ -149,10 +149,13 @@ class Replica:
     def _create(self, number: int, snapshot: Snapshot) -> None:
         """Creates a snapshot of the replica. Raises Fenced if there is another one of this number."""
         self._check_marked()
-        store, made = self.table.store, replace(snapshot, id=number)
+        store, own_snapshot = self.table.store, replace(snapshot, id=number)
         self.table.check_identity()
         path = store.paths.snapshot(number)
-        if not self.table.io.create(path, made.to_json()) and self.table.io.read(path) != made.to_json():
+        if (
+            not self.table.io.create(path, own_snapshot.to_json())
+            and self.table.io.read(path) != own_snapshot.to_json()
+        ):
             raise self._fenced()
         store.snapshots.write_hint(LATEST, number)
         if not self.snapshot:

@@ -44,7 +44,7 @@ def pick_point(
 
     Raises InvalidRequest for two of these, NotFound, which lists the points.
     """
-    if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) > 1:
+    if sum(choice is not None for choice in (snapshot_id, tag, timestamp_ms)) > 1:
         raise InvalidRequest("restore one of: a snapshot id, a tag, a timestamp in milliseconds")
     store.table()
     points = store.points()
@@ -192,8 +192,8 @@ def without_log(schema: TableSchema) -> dict[str, str]:
     """The options of a schema without its identity, and without what locates its log."""
     options = dict(schema.options)
     is_local = LOG_TYPE.key in options and log_factory(options[LOG_TYPE.key]).is_local
-    own = (TABLE_ID, LOG_ID, LOG_MACHINE, LOG_GENERATION, LOG_TOPIC.key, LOG_ADOPT.key)
-    for key in (*own, *([LOG_ADDRESS.key] if is_local else [])):
+    keys = (TABLE_ID, LOG_ID, LOG_MACHINE, LOG_GENERATION, LOG_TOPIC.key, LOG_ADOPT.key)
+    for key in (*keys, *([LOG_ADDRESS.key] if is_local else [])):
         options.pop(key, None)
     return options
 

@@ -80,8 +80,8 @@ def plan_actions(stats: TableStats, options: Options, now_ms: int) -> tuple[Acti
     """
     if _refusal(options):
         return ()
-    found = (_healing, _compaction, _full_compaction, _expiry, _partitions, _tags, _orphans)
-    needs = [need for pick in found if (need := pick(stats, options, now_ms)) is not None]
+    kinds = (_healing, _compaction, _full_compaction, _expiry, _partitions, _tags, _orphans)
+    needs = [need for pick in kinds if (need := pick(stats, options, now_ms)) is not None]
     return tuple(sorted(needs, key=lambda need: -need.urgency))
 
 
@@ -270,8 +270,8 @@ def _refusal(options: Options) -> str:
 
 def stop_trigger(options: Options) -> int:
     """The number of sorted runs in a bucket at which streaming writers make no snapshots."""
-    trigger, given = options.need(COMPACTION_TRIGGER), options.get_typed(STOP_TRIGGER)
-    return max(trigger, trigger + 3 if given is None else given)
+    trigger, most = options.need(COMPACTION_TRIGGER), options.get_typed(STOP_TRIGGER)
+    return max(trigger, trigger + 3 if most is None else most)
 
 
 def _need(kind: str, reason: str, to_do: str, urgency: int | None = None, size: int = 0) -> Action:

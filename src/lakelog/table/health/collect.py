@@ -112,7 +112,7 @@ class _Files:
 
     @property
     def live(self) -> Iterator[ManifestEntry]:
-        return (entry for held in self.by_bucket.values() for entry in held)
+        return (entry for entries in self.by_bucket.values() for entry in entries)
 
     def task(self, bucket_key: BucketKey, full: bool = False) -> CompactionTask | None:
         """The task of a compaction in a bucket; None if the bucket's files have no assigned bucket yet."""
@@ -150,7 +150,7 @@ def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> S
     dead_run = None if dead is None else DeadRun(dead.kind, dead.host, dead.process)
     if newest is None:
         return SnapshotStats(tags=len(tags), created_ms=_created(table), dead_run=dead_run)
-    free, wanted, holder = expirable_snapshots(table)
+    free, without_consumers, holder = expirable_snapshots(table)
     first = store.earliest_snapshot_id()
     return SnapshotStats(
         newest.id,
@@ -158,7 +158,7 @@ def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> S
         _last_write(table, newest),
         newest.id - (newest.id if first is None else min(first, newest.id)) + 1,
         free,
-        wanted - free,
+        without_consumers - free,
         holder,
         len(tags),
         len(store.tags.over()),

@@ -35,7 +35,7 @@ def collect_log_stats(table: DynamicTable) -> LogStats:
     return LogStats(
         buckets,
         tuple(_writer(log_view.epochs, name, writer, lags) for name, writer in sorted(log_view.writers.items())),
-        tuple(_reader(rows, found) for found in readers),
+        tuple(_reader(rows, named) for named in readers),
         log_only_kept=_kept(table),
         is_ahead=any(log_view.firsts.get(b, 0) < offset for b, offset in log_view.state.ahead.items()),
         bad_records=_still_stored(noted_bad_records(table), log_view),
@@ -88,7 +88,7 @@ def _bucket(
     first, end = log_view.firsts.get(bucket, 0), log_view.ends[bucket]
     applied, markers = log_view.state.offsets.get(bucket, 0), log_view.state.markers.get(bucket, 0)
     files_ms = _last_ms(reader, bucket, applied) if first < applied <= end else None
-    read_to = [found.offsets.get(bucket, 0) for found in readers]
+    read_to = [named.offsets.get(bucket, 0) for named in readers]
     return LogBucketStats(
         bucket,
         first,
@@ -117,9 +117,9 @@ def _last_ms(reader: LogReader, bucket: int, end: int) -> int | None:
     start = reader.last_start(bucket, end)
     if start is not None:
         with contextlib.suppress(OffsetExpired):
-            found = reader.read(bucket, start, end, 1)
-            if found.num_rows:
-                return int(found.column("timestamp_ms")[0].as_py())
+            records = reader.read(bucket, start, end, 1)
+            if records.num_rows:
+                return int(records.column("timestamp_ms")[0].as_py())
     return None
 
 

@@ -43,7 +43,7 @@ class TableHealth(NotebookView):
     def __repr__(self) -> str:
         said = [
             f"score {self.score}",
-            *(found.kind for found in self.findings),
+            *(finding.kind for finding in self.findings),
             *(f"needs {n.kind}" for n in self.needs),
         ]
         return f"TableHealth({self.table}: {', '.join(said)})"
@@ -54,7 +54,7 @@ class TableHealth(NotebookView):
             "table": self.table,
             "score": f"{self.score} of 100",
             "lag": self.lag,
-            **{found.kind: found.reason for found in self.findings},
+            **{finding.kind: finding.reason for finding in self.findings},
             **{f"needs {need.kind}": need.reason for need in self.needs},
             **{f"blocked: {wait.what}": wait.why for wait in self.waits},
         }

@@ -92,10 +92,10 @@ class RowCounter:
     def _is_of_writer(self, heads: pl.DataFrame) -> pl.Series:
         decided = pl.DataFrame(sorted(self._decided), _ATTEMPT, orient="row").with_columns(is_decided=True)
         ends = {name: writer.decided for name, writer in self._open.items()}
-        found = heads.join(decided, on=list(_ATTEMPT), how="left", maintain_order="left")
-        newest = found["writer"].replace_strict(ends, default=None, return_dtype=pl.Int64)
-        waits = (found["epoch"] > newest).fill_null(False) | found["is_decided"].fill_null(False)
-        return waits & ~found["attempt"].str.starts_with(LOG_ONLY).fill_null(False)
+        joined = heads.join(decided, on=list(_ATTEMPT), how="left", maintain_order="left")
+        newest = joined["writer"].replace_strict(ends, default=None, return_dtype=pl.Int64)
+        waits = (joined["epoch"] > newest).fill_null(False) | joined["is_decided"].fill_null(False)
+        return waits & ~joined["attempt"].str.starts_with(LOG_ONLY).fill_null(False)
 
     def _log_only(self, bucket: int) -> int:
         """The rows of decided epochs that no file will ever have, without those that corrections have taken back."""
@@ -125,10 +125,10 @@ class RowCounter:
             for records in () if start is None else scan.reader.chunks(bucket, read, end, scan.most_records):
                 heads = headers_of(records).with_columns(time=records.column("timestamp_ms").to_numpy())
                 has_value = pl.Series(records.column("value").is_valid().to_numpy())  # tombstones are no rows
-                wanted = (chosen(heads) & heads["kind"].is_in(list(kinds)) & has_value).fill_null(False)
-                here = self._rows(records.filter(wanted.to_arrow()))
+                is_chosen = (chosen(heads) & heads["kind"].is_in(list(kinds)) & has_value).fill_null(False)
+                here = self._rows(records.filter(is_chosen.to_arrow()))
                 if here and tally.first_ms is None:
-                    tally.first_ms = int(heads["time"].filter(wanted)[0])
+                    tally.first_ms = int(heads["time"].filter(is_chosen)[0])
                 tally.rows, share = tally.rows + here, here / records.num_rows
                 records_read, read = records_read + records.num_rows, _last(records) + 1
                 if records_read >= _MOST_READ or tally.rows >= _MOST_READ:

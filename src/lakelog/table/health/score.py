@@ -18,7 +18,6 @@ from lakelog.table.health.stats import (
     DROPPED,
     ENDED,
     FAILED,
-    BucketStats,
     IngestStats,
     LogStats,
     ReplicaStats,
@@ -94,7 +93,7 @@ def total(parts: tuple[ScorePart, ...], has_findings: bool = False) -> int:
 
 def _files(stats: TableStats, options: Options) -> ScorePart:
     limit = options.need(COMPACTION_TRIGGER if stats.is_keyed else COMPACTION_MIN_FILES)
-    loads = [_load(bucket, stats.is_keyed) for bucket in stats.buckets]
+    loads = [bucket.sorted_runs if stats.is_keyed else bucket.due_files for bucket in stats.buckets]
     # a bucket with a key rests at the trigger if its runs are of very different sizes (``pick_runs``)
     good = limit if stats.is_keyed else limit - 1
     shares = [_linear_share(load, good, 4 * limit) for load in loads]
@@ -106,10 +105,6 @@ def _files(stats: TableStats, options: Options) -> ScorePart:
         _FILES,
         f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction starts at {limit}",
     )
-
-
-def _load(bucket: BucketStats, is_keyed: bool) -> int:
-    return bucket.sorted_runs if is_keyed else bucket.due_files
 
 
 def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
@@ -173,32 +168,32 @@ class Finding:
 
 def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
     """The findings of a readable table, with its needs; the worst first. Pure."""
-    found = [*_of_log(stats.name, stats.log)] if stats.log is not None else []
+    findings = [*_of_log(stats.name, stats.log)] if stats.log is not None else []
     dead = stats.snapshots.dead_run
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
-        found.append(Finding(DEAD_RUN, reason, shell_command("optimize", stats.name, "--once"), dead.kind))
+        findings.append(Finding(DEAD_RUN, reason, shell_command("optimize", stats.name, "--once"), dead.kind))
     if stats.undone and stats.view is None:  # the next refresh of a view compares all its rows
-        found.append(_undone(stats.name, stats.ingest))
+        findings.append(_undone(stats.name, stats.ingest))
     if stats.view is not None:
-        found += _of_view(stats.name, stats.view, stats.looked_ms)
+        findings += _of_view(stats.name, stats.view, stats.looked_ms)
     if stats.ingest is not None:
-        found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
+        findings += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
     if stats.replica is not None and stats.replica.lag_ms(stats.looked_ms) > _REPLICA_LATE_MS:
-        found.append(_behind(stats.name, stats.replica, stats.looked_ms))
+        findings.append(_behind(stats.name, stats.replica, stats.looked_ms))
     for consumer, view in stats.missing_views:
         reason = f"consumer '{consumer}' keeps snapshots for the materialized view {view}, which is not there"
         to_do = call_statement("reset_consumer", stats.name, consumer)
-        found.append(Finding(VIEW_MISSING, reason, to_do, is_warning=True))
+        findings.append(Finding(VIEW_MISSING, reason, to_do, is_warning=True))
     if stats.rejected:
         reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
-        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))
+        findings.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))
     space = stats.space
     if space is not None and space.is_low:
         what = "writes fail without it" if space.is_full else "compactions write new files before they delete old ones"
         reason = f"the disk of the table has {format_bytes(space.free)} of free space: {what}"
-        found.append(Finding(LOW_SPACE, reason, _FREE_SPACE, is_warning=not space.is_full))
-    return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
+        findings.append(Finding(LOW_SPACE, reason, _FREE_SPACE, is_warning=not space.is_full))
+    return tuple(sorted(findings, key=lambda finding: FINDINGS.index(finding.kind)))
 
 
 def _behind(name: str, replica: ReplicaStats, now_ms: int) -> Finding:
@@ -243,8 +238,8 @@ def _of_ingest(name: str, ingest: IngestStats, now_ms: int) -> Iterator[Finding]
         reason = f"lakelog ingest of {ingest.source} ended {since}"
     else:
         return
-    held = "" if ingest.slot_state == DROPPED else f"; {slot} makes the server keep its WAL"
-    yield Finding(INGEST_STOPPED, f"{reason}{held}", status)
+    kept_wal = "" if ingest.slot_state == DROPPED else f"; {slot} makes the server keep its WAL"
+    yield Finding(INGEST_STOPPED, f"{reason}{kept_wal}", status)
 
 
 def _of_view(name: str, view: ViewStats, now_ms: int) -> Iterator[Finding]:

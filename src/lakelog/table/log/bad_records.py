@@ -69,7 +69,7 @@ class RecordDecoder:
 
 def noted_bad_records(table: DynamicTable) -> tuple[str, ...]:
     """The bad records that readers have noted, as bucket-offset."""
-    return tuple(found.name for found in table.io.list(_directory(table)))
+    return tuple(status.name for status in table.io.list(_directory(table)))
 
 
 def _directory(table: DynamicTable) -> str:

@@ -50,11 +50,11 @@ def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogRea
 
 def _known_ends(table: DynamicTable) -> dict[int, int]:
     """Bucket → the offset after all log records in snapshots and decided epochs."""
-    found = waiting_epochs(table)
-    if FOLLOWER in found.state.writers:  # a follower that skips missing records has restarted
-        return dict(found.state.writers[FOLLOWER].verified)
-    known = dict(found.state.offsets)
-    for record in found.waiting:
+    epochs = waiting_epochs(table)
+    if FOLLOWER in epochs.state.writers:  # a follower that skips missing records has restarted
+        return dict(epochs.state.writers[FOLLOWER].verified)
+    known = dict(epochs.state.offsets)
+    for record in epochs.waiting:
         for append in (append for attempt in record.attempts for append in attempt.appends):
             known[append.bucket] = max(known.get(append.bucket, 0), append.first_offset + append.entry_count)
     return known

@@ -82,15 +82,15 @@ class CommittedReader:
         for run in _runs([c for c in commits if c.attempts], offsets[unowned]):
             at, end, first = run[0].offset, run[-1].offset + 1, 0
             before = int(np.searchsorted(offsets, at))
-            for found in _chosen(records.slice(done, before - done), unowned[done:before]):
-                yield VisibleBatch(found, start, at)
-            for found in self._rows_of(bucket, records, run):
-                part = VisibleBatch(found, at, end, first, is_whole=False)
+            for rows in _chosen(records.slice(done, before - done), unowned[done:before]):
+                yield VisibleBatch(rows, start, at)
+            for rows in self._rows_of(bucket, records, run):
+                part = VisibleBatch(rows, at, end, first, is_whole=False)
                 first = part.next
                 yield part
             done, start = before, end
-        for found in _chosen(records.slice(done), unowned[done:]):
-            yield VisibleBatch(found, start, _last(records) + 1)
+        for rows in _chosen(records.slice(done), unowned[done:]):
+            yield VisibleBatch(rows, start, _last(records) + 1)
 
     def _counting(self, bucket: int, commit: Commit) -> Commit:
         return commit if self.switch is None else self.switch.counting(bucket, commit)
@@ -108,16 +108,16 @@ class CommittedReader:
         counting = self._first_of_epoch(region, run)
         if not counting:
             return
-        wanted = set().union(*(commit.data_attempts() for commit in counting))
+        attempts = set().union(*(commit.data_attempts() for commit in counting))
         for part in region():
-            yield from _chosen(part, are_of_attempts(part.column("header"), wanted))
+            yield from _chosen(part, are_of_attempts(part.column("header"), attempts))
 
     def _first_of_epoch(self, region: Region, run: list[Commit]) -> list[Commit]:
         """The commit records that are the first of their epoch; two processes may have written one each."""
         first: dict[tuple[str, int], int] = {}
         for part in region():
-            for found in commits_in(part):
-                first.setdefault((found.writer, found.epoch), found.offset)
+            for commit in commits_in(part):
+                first.setdefault((commit.writer, commit.epoch), commit.offset)
         return [c for c in run if first.get((c.writer, c.epoch)) == c.offset]  # none: a reader has continued after it
 
     def _region(self, bucket: int, first: int, last: int, records: pa.Table) -> Region:

@@ -149,8 +149,8 @@ def converted(rows: pa.Table, written: TableSchema, table: TableSchema, columns:
 
 def source_columns(written: TableSchema, table: TableSchema, columns: Sequence[str]) -> tuple[DataField, ...]:
     """The fields of a record's schema that contain these columns of the table; at least one, to count the rows."""
-    wanted = {field.id for field in table.select(columns)}
-    return tuple(field for field in written.fields if field.id in wanted) or written.fields[:1]
+    ids = {field.id for field in table.select(columns)}
+    return tuple(field for field in written.fields if field.id in ids) or written.fields[:1]
 
 
 def log_keys(table: DynamicTable, rows: pa.Table) -> list[bytes]:
@@ -158,8 +158,8 @@ def log_keys(table: DynamicTable, rows: pa.Table) -> list[bytes]:
     batch = rows.combine_chunks().to_batches()[0]
     kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
     form = log_format(table.options.need(DATA_FORMAT))
-    found: list[bytes] = form.encode(batch, kinds, "upsert", batch.schema.names, b"")[0].keys.to_pylist()
-    return found
+    log_keys: list[bytes] = form.encode(batch, kinds, "upsert", batch.schema.names, b"")[0].keys.to_pylist()
+    return log_keys
 
 
 def _named(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[int, tuple[str, DataField]]]:

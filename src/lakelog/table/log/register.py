@@ -131,25 +131,25 @@ class NamedReaders:
         """The offsets that readers need: no reader needs a record below all of them."""
         readers = self.list()
         needs = (self.needed(reader.name) for reader in readers)
-        return [*(reader.offsets for reader in readers), *(found for found in needs if found is not None)]
+        return [*(reader.offsets for reader in readers), *(need for need in needs if need is not None)]
 
     def delete(self, name: str) -> bool:
         """Forgets a reader; returns False if there is none of this name. Raises InvalidRequest as ``record``."""
         _check_name(name)
-        found = self.io.exists(f"{self._root}/{name}")
+        is_there = self.io.exists(f"{self._root}/{name}")
         for path in (f"{self._root}/{name}", f"{self._needs}/{name}"):
             self.io.delete(path)
-        return found
+        return is_there
 
     def list(self) -> Sequence[NamedReader]:
         """All readers, by name."""
         out = []
         for status in self.io.list(self._root):
             try:
-                found = read_as(self.io, status.path, offsets_of)
+                offsets = read_as(self.io, status.path, offsets_of)
             except NotFound:
                 continue
-            out.append(NamedReader(status.name, found, status.mtime_ms))
+            out.append(NamedReader(status.name, offsets, status.mtime_ms))
         return sorted(out, key=lambda reader: reader.name)
 
 

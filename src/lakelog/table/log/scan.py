@@ -277,8 +277,8 @@ class LogScan:
     def emits_corrections(self) -> bool:
         """True if corrections are emitted; an append-only read skips them unless retractions are errors."""
         options = self.table.options
-        wanted = not self._is_append_only or options.need(RETRACTIONS) == "error"
-        return bool(options.need(CONSISTENCY_GUARANTEE)) and wanted
+        may_emit = not self._is_append_only or options.need(RETRACTIONS) == "error"
+        return bool(options.need(CONSISTENCY_GUARANTEE)) and may_emit
 
     @property
     def _is_append_only(self) -> bool:
@@ -331,8 +331,8 @@ class LogScan:
     def lacking(self, values: pa.LargeBinaryArray, number: int | None) -> list[frozenset[str]]:
         """The columns of the table that the new row of each value of a schema should have and lacks."""
         names = self.schemas.required(number)
-        found = self.form.lacking(values, list(names))
-        return [frozenset(names[name] for name in lacks) if lacks else lacks for lacks in found]
+        columns = self.form.lacking(values, list(names))
+        return [frozenset(names[name] for name in lacks) if lacks else lacks for lacks in columns]
 
     @cached_property
     def schemas(self) -> RecordSchemas:

@@ -139,13 +139,13 @@ class LookupIndex:
                 self._begin()
             self.as_of_s = started_s
 
-    def find(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
+    def find(self, keys: Sequence[Part]) -> tuple[Indices, pa.Table]:
         """The rows of keys (columns ``on``; sorted, unique) and the position of each row's key, in this order."""
         with self._lock:
             if len(self.spec.on) < len(self.spec.keys):
-                positions, rows = self._state.find_all(wanted)
+                positions, rows = self._state.find_all(keys)
             else:
-                positions, rows = self._state.find(wanted)
+                positions, rows = self._state.find(keys)
         order = np.argsort(positions, kind="stable")
         return positions[order], rows.select(list(self.spec.columns)).take(pa.array(order))
 
@@ -216,8 +216,10 @@ class LookupIndex:
         last = order[np.append(np.flatnonzero(key_starts(parts, order))[1:], len(order)) - 1]
         numbers = np.full(len(last), INSERT, dtype=np.int8)
         if kinds is not None:
-            given = kinds_from_text(kinds, ROW_KIND_COLUMN).to_numpy()[last]
-            numbers = np.where((given == INSERT) | (given == UPDATE_AFTER), INSERT, DELETE).astype(np.int8)
+            kinds_of_rows = kinds_from_text(kinds, ROW_KIND_COLUMN).to_numpy()[last]
+            numbers = np.where((kinds_of_rows == INSERT) | (kinds_of_rows == UPDATE_AFTER), INSERT, DELETE).astype(
+                np.int8
+            )
         chosen = batch.select(list(self.spec.names)).take(pa.array(last))
         columns = [cast_column(c, f.type) for c, f in zip(chosen.columns, self._schema, strict=False)]
         return pa.Table.from_arrays([*columns, pa.array(numbers)], schema=self._schema)

@@ -11,6 +11,7 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.logs import fields
+from lakelog.io.machine import PerProcess
 from lakelog.io.names import new_attempt
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
@@ -49,14 +50,14 @@ class LookupTable:
         """
         now = self.used_s = monotonic_s()
         with self._lock:
-            found = self._indexes.get(bucket)
-            if found is None:
-                found = self._indexes[bucket] = LookupIndex(self.spec, bucket, self._directory, self._cache)
+            index = self._indexes.get(bucket)
+            if index is None:
+                index = self._indexes[bucket] = LookupIndex(self.spec, bucket, self._directory, self._cache)
         if self.is_async:
-            found.refresh(now - max(_OLDEST_S, 10 * self.interval_s))
+            index.refresh(now - max(_OLDEST_S, 10 * self.interval_s))
         else:
-            found.refresh(max(since_s, now - self.interval_s))
-        return found
+            index.refresh(max(since_s, now - self.interval_s))
+        return index
 
     def refresh(self) -> None:
         """Refreshes the indexes that are older than the interval. Called by the thread."""
@@ -101,11 +102,11 @@ class LookupTables:
         hints = tuple(sorted(spec.table.hints.items()))
         key = (spec.table.address, spec.table.schema.id, hints, spec.on, spec.columns, name)
         with self._lock:
-            found = self._tables.get(key)
-            if found is None:
+            table = self._tables.get(key)
+            if table is None:
                 directory = os.path.join(self._scratch.path, new_attempt())
-                found = self._tables[key] = LookupTable(spec, name, directory)
-            return found
+                table = self._tables[key] = LookupTable(spec, name, directory)
+            return table
 
     def close(self) -> None:
         """Stops the thread and deletes all files."""
@@ -141,14 +142,9 @@ class LookupTables:
             table.close()
 
 
-_HERE: dict[int, LookupTables] = {}
-_HERE_LOCK = threading.Lock()
+_HERE: Final[PerProcess[str, LookupTables]] = PerProcess()
 
 
 def lookup_tables(root: str | None = None) -> LookupTables:
     """The lookup joins of this process, created on first use; ``root`` is the directory of its files."""
-    with _HERE_LOCK:
-        found = _HERE.get(os.getpid())
-        if found is None:
-            found = _HERE[os.getpid()] = LookupTables(root)
-        return found
+    return _HERE.get("", lambda: LookupTables(root))

@@ -55,7 +55,7 @@ def analyze(table: DynamicTable, columns: Sequence[str] | None = None) -> Snapsh
     live = store.live_entries(latest)
     physical = sum(e.file.row_count for e in live)
     size = sum(e.file.file_size for e in live)
-    found = TableStatistics(
+    statistics = TableStatistics(
         latest.id,
         latest.schema_id,
         rows,
@@ -63,7 +63,7 @@ def analyze(table: DynamicTable, columns: Sequence[str] | None = None) -> Snapsh
         {s.column.name: s.result() for s in sketches},
     )
     name = f"stat-{new_uuid()}-0"
-    table.io.write(store.paths.statistics_file(name), found.to_json())
+    table.io.write(store.paths.statistics_file(name), statistics.to_json())
     request = CommitRequest(
         f"analyze-{new_uuid()}",
         0,
@@ -126,8 +126,8 @@ class _Sketch:
             if not len(values):
                 self.low = math.nan if self.low is None else self.low
                 return
-        found = pc.min_max(values)
-        low, high = (python_values(pa.array([found[part].as_py()], values.type))[0] for part in ("min", "max"))
+        extremes = pc.min_max(values)
+        low, high = (python_values(pa.array([extremes[part].as_py()], values.type))[0] for part in ("min", "max"))
         self.low = low if self.low is None or _is_nan(self.low) else min(self.low, low)
         self.high = self.high if _is_nan(self.high) else high if self.high is None else max(self.high, high)
 

@@ -7,12 +7,12 @@ still reach the log.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from typing import Final
 
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
+from lakelog.io.machine import PerProcess
 from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.compaction import STOP_TRIGGER
 from lakelog.options.table import COMPACTION_TRIGGER
@@ -67,8 +67,8 @@ class CompactionWorker:
         It never waits for compactors of other processes, nor for a failed round.
         """
         trigger = table.options.need(COMPACTION_TRIGGER)
-        given = table.options.get_typed(STOP_TRIGGER)
-        limit = max(trigger, trigger + 3 if given is None else given)
+        most = table.options.get_typed(STOP_TRIGGER)
+        limit = max(trigger, trigger + 3 if most is None else most)
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or not self._is_working or self._most_runs < limit)
 
@@ -154,19 +154,15 @@ def _log_summary(table: DynamicTable, done: CompactionSummary) -> None:
         )  # fmt: skip
 
 
-_WORKERS: Final[dict[tuple[int, str, str], CompactionWorker]] = {}
-_WORKERS_LOCK: Final = threading.Lock()
+_WORKERS: Final[PerProcess[tuple[str, str], CompactionWorker]] = PerProcess()
 
 
 def worker_for(table: DynamicTable) -> CompactionWorker:
     """The worker of a table in this process, shared by all its writers; a recreated table of this name has another."""
-    with _WORKERS_LOCK:
-        return _WORKERS.setdefault((os.getpid(), table.identity.key, table.store.paths.branch_root), CompactionWorker())
+    return _WORKERS.get((table.identity.key, table.store.paths.branch_root), CompactionWorker)
 
 
 def stop_workers() -> None:
     """Stops all workers of this process, each after its bucket. Called at process exit."""
-    with _WORKERS_LOCK:
-        for (process, *_), worker in _WORKERS.items():
-            if process == os.getpid():
-                worker.stop()
+    for worker in _WORKERS.all():
+        worker.stop()

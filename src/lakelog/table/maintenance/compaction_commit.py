@@ -94,10 +94,10 @@ class GroupedCommits:
         """Adds outcomes, without a commit."""
         self.busy += [o.task for o in outcomes if o.busy]
         self.lost += [o.task for o in outcomes if o.lost]
-        found = [o for o in outcomes if o.result is not None]
-        if found and not self._held:
+        changed = [o for o in outcomes if o.result is not None]
+        if changed and not self._held:
             self._oldest = monotonic_s()
-        self._held += found
+        self._held += changed
 
     @property
     def is_due(self) -> bool:
@@ -110,24 +110,24 @@ class GroupedCommits:
         If the commit conflicts with another one, it commits each bucket separately, and deletes the files of lost
         buckets. Raises CommitUnknown, Unavailable.
         """
-        held, self._held = self._held, []
+        outcomes, self._held = self._held, []
         try:
-            self._commit(held, properties or {})
+            self._commit(outcomes, properties or {})
         finally:
-            for outcome in held:
+            for outcome in outcomes:
                 if outcome.lease is not None:
                     leases_of(self._table).release(outcome.lease)
 
     def summary(self, seconds: float) -> CompactionSummary:
         replaced = [f for r in self.committed for f in r.files.deleted_files]
-        made = [f for r in self.committed for f in r.files.new_files]
+        new_files = [f for r in self.committed for f in r.files.new_files]
         return CompactionSummary(
             tuple(self.snapshots),
             len(self.committed),
             len(replaced),
-            len(made),
+            len(new_files),
             sum(f.file_size for f in replaced),
-            sum(f.file_size for f in made),
+            sum(f.file_size for f in new_files),
             len(self.busy),
             len(self.lost),
             seconds,

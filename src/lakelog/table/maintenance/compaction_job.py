@@ -58,9 +58,9 @@ def compact_table(
     chosen = LocalExecutor(min(_THREADS, os.cpu_count() or 1)) if executor is None else executor
     commits = GroupedCommits(table)
     tasks = plan_tasks(table, full, partitions)
-    whole = full and partitions is None
+    is_whole = full and partitions is None
     while True:
-        run_tasks(commits, table, tasks, chosen, progress, marks_full=whole)
+        run_tasks(commits, table, tasks, chosen, progress, marks_full=is_whole)
         tasks = [*commits.busy, *commits.lost]
         if not full or not tasks or monotonic_s() - started > 2 * DURATION_MS / 1000:
             return commits.summary(monotonic_s() - started)
@@ -85,8 +85,8 @@ def chosen_partitions(
             f"{', '.join(keys) or 'none'}): remove {', '.join(others)} from the condition"
         )
     live = {entry.partition for entry in table.store.live_entries(table.store.latest_snapshot())}
-    found = existing_partitions(table, live, specs, if_exists=False) if specs else frozenset(live)
-    return found if condition is None else partitions_meeting(table.schema, found, condition)
+    partitions_found = existing_partitions(table, live, specs, if_exists=False) if specs else frozenset(live)
+    return partitions_found if condition is None else partitions_meeting(table.schema, partitions_found, condition)
 
 
 def idle_partitions(
@@ -98,7 +98,9 @@ def idle_partitions(
     newest: dict[bytes, int] = {}
     for entry in table.store.live_entries(latest):
         newest[entry.partition] = max(newest.get(entry.partition, 0), entry.file.creation_time_ms or 0)
-    return frozenset(p for p, made in newest.items() if made < oldest and (partitions is None or p in partitions))
+    return frozenset(
+        p for p, written_ms in newest.items() if written_ms < oldest and (partitions is None or p in partitions)
+    )
 
 
 def run_tasks(

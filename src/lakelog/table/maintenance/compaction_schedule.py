@@ -57,7 +57,7 @@ class FullCompactions:
         for snapshot in table.store.snapshots.backwards(latest) if latest is not None else ():
             if snapshot.id <= self._seen:
                 break
-            if _is_full(snapshot):
+            if (snapshot.properties or {}).get(FULL_MARK) == "true":
                 self._commits, self._since_ms = 0, snapshot.time_millis
                 break
             fresh.append(snapshot)
@@ -69,10 +69,6 @@ class FullCompactions:
         self._seen = newest
         if fresh and self._since_ms is None:
             self._since_ms = fresh[-1].time_millis
-
-
-def _is_full(snapshot: Snapshot) -> bool:
-    return (snapshot.properties or {}).get(FULL_MARK) == "true"
 
 
 def _is_write(snapshot: Snapshot) -> bool:

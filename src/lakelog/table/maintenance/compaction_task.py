@@ -92,13 +92,13 @@ def pack_tasks(tasks: Sequence[BucketTask], slots: int) -> list[tuple[BucketTask
     """Tasks in packs for one call each: small ones together, large ones alone, the largest first. Pure."""
     limit = min(_PACK_BYTES, sum(t.size for t in tasks) // (slots * _PACKS_PER_SLOT) + 1)
     packs: list[tuple[BucketTask, ...]] = []
-    held: list[BucketTask] = []
+    pack: list[BucketTask] = []
     for task in sorted(tasks, key=lambda task: -task.size):
-        if held and sum(t.size for t in held) + task.size > limit:
-            packs.append(tuple(held))
-            held = []
-        held.append(task)
-    return [*packs, tuple(held)] if held else packs
+        if pack and sum(t.size for t in pack) + task.size > limit:
+            packs.append(tuple(pack))
+            pack = []
+        pack.append(task)
+    return [*packs, tuple(pack)] if pack else packs
 
 
 def compact_bucket(table: DynamicTable, task: BucketTask) -> BucketOutcome:

@@ -112,25 +112,25 @@ class Publication:
             verified = self._finish(link, base)
             if self._links.last().number != link.number:
                 continue
-            wanted = self._table.store.latest_snapshot()
-            is_done = link.is_at(wanted)
+            target = self._table.store.latest_snapshot()
+            is_done = link.is_at(target)
             begins = not link.number and self._table.log_generation > 0  # a log that ALTER TABLE has added
             if is_done and not link.attempt and not begins:
                 self._links.forget_before(link)
                 return has_appended
             # 2
-            found = PublishedLink() if is_done or begins else self._append(link.number + 1, base, wanted)
-            has_appended = has_appended or bool(found.attempt)
+            link_of_changes = PublishedLink() if is_done or begins else self._append(link.number + 1, base, target)
+            has_appended = has_appended or bool(link_of_changes.attempt)
             # 3
             following = PublishedLink(
                 number=link.number + 1,
-                base=link.snapshot if found.attempt else _id_of(wanted),
-                snapshot=_id_of(wanted),
+                base=link.snapshot if link_of_changes.attempt else _id_of(target),
+                snapshot=_id_of(target),
                 since=verified,
-                attempt=found.attempt,
-                firsts=found.firsts,
-                entries=found.entries,
-                mark=fingerprint_of(wanted),
+                attempt=link_of_changes.attempt,
+                firsts=link_of_changes.firsts,
+                entries=link_of_changes.entries,
+                mark=fingerprint_of(target),
             )
             self._table.check_identity()
             with contextlib.suppress(CommitUnknown):  # the next round reads which link there is
@@ -142,9 +142,9 @@ class Publication:
         if not link.snapshot:
             return None
         with contextlib.suppress(NotFound):
-            found = self._table.store.snapshot(link.snapshot)
-            if link.is_at(found):
-                return found
+            snapshot = self._table.store.snapshot(link.snapshot)
+            if link.is_at(snapshot):
+                return snapshot
         raise Corrupt(
             f"the log of table {self._table.name} adds up to snapshot {link.snapshot}, which no longer exists, so its "
             f"next changes are unknown: another engine has expired or rolled back the snapshot. The rows are in the "
@@ -226,8 +226,8 @@ class Publication:
         kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
         rows, places = batch.select(table.schema.field_names), {bucket: np.arange(batch.num_rows)}
         keys = table.schema.primary_keys
-        made = self._format.messages(rows, kinds, table.changelog_mode, keys, header, places)
-        yield from ((bucket, m.records) for m in made.values())
+        messages = self._format.messages(rows, kinds, table.changelog_mode, keys, header, places)
+        yield from ((bucket, m.records) for m in messages.values())
 
 
 def _id_of(snapshot: Snapshot | None) -> int:

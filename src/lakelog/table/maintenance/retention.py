@@ -78,8 +78,12 @@ def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
     consumers = table.store.consumers.list()
     if not consumers:
         return free, free, ""
-    wanted = len(table.store.expirable_snapshots(keep_from, minds_consumers=False))
-    return free, wanted, min(consumers, key=lambda c: c.next_snapshot).name if wanted > free else ""
+    without_consumers = len(table.store.expirable_snapshots(keep_from, minds_consumers=False))
+    return (
+        free,
+        without_consumers,
+        min(consumers, key=lambda c: c.next_snapshot).name if without_consumers > free else "",
+    )
 
 
 def _oldest_needed(table: DynamicTable) -> int | None:
@@ -118,14 +122,14 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
         forget_streams(table)
         delete_old_stats(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
-    found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+    orphans = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
     lost = expire_rejected(_all_branches(table), age, dry_run)
-    found = Orphans(tuple(sorted((*found.files, *lost))), found.bytes + sum(lost.values()))
+    orphans = Orphans(tuple(sorted((*orphans.files, *lost))), orphans.bytes + sum(lost.values()))
     if not dry_run:
-        METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
-        about = fields(table=table.name, files=len(found.files))
-        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=about)
-    return found
+        METER.add(ORPHANS_REMOVED, len(orphans.files), table=table.name)
+        about = fields(table=table.name, files=len(orphans.files))
+        _LOG.info("table %s: %d orphan files removed", table.name, len(orphans.files), extra=about)
+    return orphans
 
 
 def _all_branches(table: DynamicTable) -> list[DynamicTable]:

@@ -129,8 +129,8 @@ class Runs:
         return next((run.started_ms for run in self._newest(kind) if run.outcome in (DONE, NOTHING)), None)
 
     def _newest(self, kind: str | None) -> Iterator[Run]:
-        for name, found in sorted(self._names().items(), reverse=True):
-            if kind in (None, found):
+        for name, match in sorted(self._names().items(), reverse=True):
+            if kind in (None, match):
                 run = self._read(name)
                 if run is not None:
                     yield run
@@ -146,8 +146,8 @@ class Runs:
 
     def _names(self) -> dict[str, str]:
         """The names of the files, and the kind of each."""
-        found = ((status.name, _NAME.fullmatch(status.name)) for status in self.io.list(self.directory))
-        return {name: match[2] for name, match in found if match is not None}
+        matches = ((status.name, _NAME.fullmatch(status.name)) for status in self.io.list(self.directory))
+        return {name: match[2] for name, match in matches if match is not None}
 
     def _forget(self) -> None:
         kinds = self._names()

@@ -75,10 +75,10 @@ class RejectedRows:
         """Rows whose metadata was read from a file. Raises Corrupt, also for a name that is a path."""
         if file != "":
             checked_rejected_file(file)
-        found = checked(RejectedRows(file, rows, time_ms))
-        if found.rows < 1 or not 0 <= found.time_ms < _END_MS:
-            raise Corrupt(f"{found.rows} rejected rows of the time {found.time_ms} cannot be")
-        return found
+        part = checked(RejectedRows(file, rows, time_ms))
+        if part.rows < 1 or not 0 <= part.time_ms < _END_MS:
+            raise Corrupt(f"{part.rows} rejected rows of the time {part.time_ms} cannot be")
+        return part
 
 
 def checked_rejected_file(name: Any) -> str:

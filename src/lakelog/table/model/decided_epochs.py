@@ -55,13 +55,15 @@ class DecidedEpochs:
 
     def link(self, number: int) -> EpochRecord | None:
         """One link of the chain; None if it was never created, or is sealed and forgotten."""
-        found = self._read(self._chain, number)
-        return found if found is None or self._is_own(found) else EpochRecord("", -1, found.time_ms, (), number=number)
+        record = self._read(self._chain, number)
+        return (
+            record if record is None or self._is_own(record) else EpochRecord("", -1, record.time_ms, (), number=number)
+        )
 
     def staged(self, writer: str, epoch: int) -> EpochRecord | None:
         """One record of a writer's lane; None if it was never created, or is sealed and forgotten."""
-        found = self._read(self._lane(writer), epoch)
-        return found if found is not None and self._is_own(found) else None
+        record = self._read(self._lane(writer), epoch)
+        return record if record is not None and self._is_own(record) else None
 
     def exists(self, record: EpochRecord) -> bool:
         """True if the record is not forgotten."""
@@ -95,15 +97,15 @@ class DecidedEpochs:
         journal, number = (self._chain, tip + 1) if self.keyed else (self._lane(record.writer), record.epoch)
         data = replace(record, table=self.table_id, log=self.log).to_bytes()
         while not journal.create(number, data):
-            found = self._read(journal, number)  # None: sealed meanwhile, with all before it
-            if found is not None and not self._is_own(found):
+            other = self._read(journal, number)  # None: sealed meanwhile, with all before it
+            if other is not None and not self._is_own(other):
                 with self.own_directory() as io:
                     if not self.keyed:  # else it could be the decision of a process that has just done the same
                         io.delete(journal.path(number))
-            elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
-                return found, False
-            elif found is not None:
-                self.check_log(found.log)
+            elif other is not None and (other.writer, other.epoch) == (record.writer, record.epoch):
+                return other, False
+            elif other is not None:
+                self.check_log(other.log)
             number += self.keyed
         return replace(record, number=number if self.keyed else 0, log=self.log), True
 

@@ -199,9 +199,9 @@ class DynamicTable:
         """The log store, None if the table has none. A branch has none; the log belongs to main."""
         if self._suffix or not self.options.need(LOG_ENABLED):
             return None
-        found = log_location(self.schema, self.path, self.name)
-        check_log(found, self.io)
-        return replace(found, storage=self.io)
+        location = log_location(self.schema, self.path, self.name)
+        check_log(location, self.io)
+        return replace(location, storage=self.io)
 
     @cached_property
     def log_generation(self) -> int:

@@ -80,6 +80,11 @@ class EpochRecord:
         """The rows among them that were left out for the first time, not again by a replay."""
         return sum(part.rows for a in self.attempts for part in a.rejected if not part.time_ms)
 
+    @property
+    def buckets(self) -> frozenset[int]:
+        """The buckets of the log that have rows of it."""
+        return frozenset(p.bucket for a in self.attempts for p in a.appends)
+
     def without_log(self) -> EpochRecord:
         """The same decision without its place in the log, which is that of another log."""
         return replace(self, since={}, attempts=tuple(replace(a, appends=()) for a in self.attempts))

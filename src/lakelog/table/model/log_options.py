@@ -50,27 +50,27 @@ Storage options are refused by name without showing a secret value. Unknown keys
 """
 
 
-def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
+def canonical_options(options: Mapping[str, str], scope: str) -> dict[str, str]:
     """The options under their canonical keys; raises InvalidOption (``scope``: table, read or write).
 
     In a table, Table Store's ``log.system`` also turns the log on, or off with ``none``.
     """
-    check_spelled_once(given.items())
+    check_spelled_once(options.items())
     if scope != "table":
-        return ALL_OPTIONS.canonical(given, scope)
-    found = ALL_OPTIONS.canonical({k: v for k, v in given.items() if not _is_no_log(k, v)}, scope)
-    if any(key.lower().removeprefix(TABLE_STORAGE) == _LOG_SYSTEM for key in given):
-        found = {LOG_ENABLED.key: str(LOG_TYPE.key in found).lower(), **found}
-    return found
+        return ALL_OPTIONS.canonical(options, scope)
+    canonical = ALL_OPTIONS.canonical({k: v for k, v in options.items() if not _is_no_log(k, v)}, scope)
+    if any(key.lower().removeprefix(TABLE_STORAGE) == _LOG_SYSTEM for key in options):
+        canonical = {LOG_ENABLED.key: str(LOG_TYPE.key in canonical).lower(), **canonical}
+    return canonical
 
 
-def check_spelled_once(given: Iterable[tuple[str, str]]) -> None:
+def check_spelled_once(pairs: Iterable[tuple[str, str]]) -> None:
     """Checks that no option has two values under two names, of which a check may see the other one.
 
     Raises InvalidOption, without the values.
     """
     seen: dict[str, tuple[str, str]] = {}
-    for key, value in given:
+    for key, value in pairs:
         own = ALL_OPTIONS.canonical_key(key)
         first, other = seen.setdefault(own, (key, value))
         if value != other:
@@ -82,9 +82,9 @@ def _is_no_log(key: str, value: str) -> bool:
     return ALL_OPTIONS.canonical_key(key) == LOG_TYPE.key and value.strip().lower() == "none"
 
 
-def by_canonical_key(given: Mapping[str, str]) -> dict[str, str]:
+def by_canonical_key(options: Mapping[str, str]) -> dict[str, str]:
     """Options under their canonical keys, without checks; the canonical spelling takes precedence."""
-    spelled = sorted(given.items(), key=lambda item: ALL_OPTIONS.canonical_key(item[0]) == item[0])
+    spelled = sorted(options.items(), key=lambda item: ALL_OPTIONS.canonical_key(item[0]) == item[0])
     return {ALL_OPTIONS.canonical_key(key): value for key, value in spelled}
 
 

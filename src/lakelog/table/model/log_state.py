@@ -216,6 +216,16 @@ class LogState:
             if name != writer and not state.ended and state.run is not None
         ]
 
+    def run_of(self, writer: str, run_id: str, staged: Mapping[str, int]) -> StreamingRun:
+        """The run of a query that commits from now on; ``staged`` are the newest decided epochs of all writers."""
+        known = self.writers.get(writer)
+        if known is not None and known.run is not None and known.run.id == run_id:
+            return known.run  # Spark now commits in another process
+        met = {name: epoch for name, epoch in staged.items() if name != writer and epoch >= 0}
+        for other in self.other_streaming(writer):
+            met[other.name] = max(other.epoch, met.get(other.name, -1))
+        return StreamingRun(run_id, now_ms(), met)
+
     def to_properties(self) -> dict[str, str]:
         """The entries of the snapshot's ``properties``."""
         writers = {writer: state.to_values() for writer, state in self.writers.items()}

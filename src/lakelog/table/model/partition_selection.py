@@ -41,10 +41,10 @@ class OverwriteTarget:
 
     def matches(self, partition: bytes, schema: TableSchema) -> bool:
         """True if a partition (serialised row) has the values."""
-        found = dict(zip(schema.partition_keys, decode_partition(partition, schema), strict=True))
+        values = dict(zip(schema.partition_keys, decode_partition(partition, schema), strict=True))
         kinds = {name: (schema.field(name).type,) for name, _ in self.values}
         # by their bytes: NaN is one value, and 0.0 and -0.0 are two
-        return all(encode_row((found[n],), kinds[n]) == encode_row((value,), kinds[n]) for n, value in self.values)
+        return all(encode_row((values[n],), kinds[n]) == encode_row((value,), kinds[n]) for n, value in self.values)
 
     def replaced(self, live: Collection[bytes], written: Collection[bytes], schema: TableSchema) -> Overwrite | None:
         """The replacement of a commit, from the live partitions and those of the new rows. Pure.
@@ -80,14 +80,14 @@ def overwrite_target(table: DynamicTable, values: Mapping[str, object] | None = 
     return OverwriteTarget((), bool(schema.partition_keys) and is_dynamic)
 
 
-def partition_values(schema: TableSchema, given: Mapping[str, object], table: str) -> tuple[tuple[str, Any], ...]:
+def partition_values(schema: TableSchema, values: Mapping[str, object], table: str) -> tuple[tuple[str, Any], ...]:
     """Values of partition columns as a manifest has them, in the order of the partition keys; text is parsed.
 
     Raises InvalidSchema for a column that is no partition column, InvalidRequest for a value that does not fit.
     """
     by_fold = {name.lower(): name for name in schema.partition_keys}
     chosen: dict[str, object] = {}
-    for name, value in given.items():
+    for name, value in values.items():
         own = by_fold.get(name.lower())
         if own is None:
             keys = ", ".join(schema.partition_keys) or "none"
@@ -100,15 +100,15 @@ def existing_partitions(
     table: DynamicTable, live: Collection[bytes], specs: Sequence[Mapping[str, object]], if_exists: bool
 ) -> frozenset[bytes]:
     """The live partitions with the values of one of the specs. Raises NotFound for a spec without any."""
-    found: set[bytes] = set()
+    partitions_found: set[bytes] = set()
     for spec in specs:
         target = OverwriteTarget(partition_values(table.schema, spec, table.name))
         matching = {p for p in live if target.matches(p, table.schema)}
         if not matching and not if_exists:
             text = ", ".join(f"{k} = {v!r}" for k, v in target.values)
             raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to ignore it")
-        found |= matching
-    return frozenset(found)
+        partitions_found |= matching
+    return frozenset(partitions_found)
 
 
 def partitions_meeting(schema: TableSchema, live: Collection[bytes], condition: Predicate) -> frozenset[bytes]:
@@ -136,10 +136,10 @@ def partition_text(schema: TableSchema, name: str, text: str | None, zone: tzinf
 
 def _in_utc(text: str, kind: DataType, zone: tzinfo | None) -> str:
     """The text of a TIMESTAMP without a zone with that of UTC; any other text as it is."""
-    found = _WITHOUT_ZONE.fullmatch(text.strip())
-    if found is None or not isinstance(kind, AtomicType) or kind.root != "TIMESTAMP_LTZ":
+    match = _WITHOUT_ZONE.fullmatch(text.strip())
+    if match is None or not isinstance(kind, AtomicType) or kind.root != "TIMESTAMP_LTZ":
         return text
-    fraction = found[1] or ""
+    fraction = match[1] or ""
     try:
         wall = datetime.fromisoformat(text.strip().removesuffix(fraction))
         wall = wall.replace(tzinfo=zone) if zone is not None else wall.astimezone()

@@ -51,10 +51,10 @@ class PublishedLink:
     @staticmethod
     def from_bytes(data: bytes) -> PublishedLink:
         """The reverse of ``to_bytes``."""
-        found = metadata_json(data)
+        values = metadata_json(data)
         for name in ("since", "firsts", "entries"):
-            found[name] = {int(bucket): int(value) for bucket, value in found[name].items()}
-        return checked(PublishedLink(**found))
+            values[name] = {int(bucket): int(value) for bucket, value in values[name].items()}
+        return checked(PublishedLink(**values))
 
 
 def fingerprint_of(snapshot: Snapshot | None) -> str:

@@ -92,9 +92,9 @@ def is_undone(table: DynamicTable, writer: str) -> bool:
 
     Its source has no reason to send them again. Raises Unavailable.
     """
-    found = waiting_epochs(table, writer)
-    known = found.state.writers.get(writer)
-    is_restarted = any(r.writer == writer and r.position == COPY_AGAIN for r in found.waiting)
+    epochs = waiting_epochs(table, writer)
+    known = epochs.state.writers.get(writer)
+    is_restarted = any(r.writer == writer and r.position == COPY_AGAIN for r in epochs.waiting)
     return known is not None and known.undone and not is_restarted
 
 
@@ -152,12 +152,12 @@ def _without_gaps(table: DynamicTable, records: Sequence[EpochRecord], state: Lo
     for record in (r for r in records if not r.number):
         missed, epoch = [], record.epoch - 1
         while epoch > state.sealed_epoch(record.writer) and (record.writer, epoch) not in seen:
-            found = table.decided.staged(record.writer, epoch)
-            if found is None:
+            earlier = table.decided.staged(record.writer, epoch)
+            if earlier is None:
                 epoch = max((e for e in table.decided.lane(record.writer) if e < epoch), default=-1)
                 continue
             seen.add((record.writer, epoch))
-            missed.append(found)
+            missed.append(earlier)
             epoch -= 1
         yield from reversed(missed)
         yield record

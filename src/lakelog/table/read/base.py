@@ -143,12 +143,12 @@ class TableScan(NotebookView, ArrowRows):
             for split in self.plan():
                 yield from self.read(split)
             return
-        wanted = self.schema.names
-        also = [name for name in self.row_schema.field_names if name not in wanted and name in str(condition)]
-        whole = self.select([*wanted, *also])
-        for split in whole.plan():
-            for batch in whole.read(split):
-                yield batch.filter(condition).select(wanted)
+        names = self.schema.names
+        also = [name for name in self.row_schema.field_names if name not in names and name in str(condition)]
+        wide = self.select([*names, *also])
+        for split in wide.plan():
+            for batch in wide.read(split):
+                yield batch.filter(condition).select(names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.to_batches()
@@ -232,9 +232,9 @@ def rows_of(scan: TableScan, read: Reads, kind_column: str = ROW_KIND_COLUMN) ->
     ``kind_column`` is the scan's name for ``_row_kind``.
     """
     rest = conjunction(part for part in conjuncts(scan.filter) if kind_column in part.columns)
-    wanted = scan.schema.names
-    extra = sorted(rest.columns - set(wanted)) if rest else []
-    columns = [name for name in (*wanted, *extra) if name != kind_column]
+    names = scan.schema.names
+    extra = sorted(rest.columns - set(names)) if rest else []
+    columns = [name for name in (*names, *extra) if name != kind_column]
     for batch in read(columns, without_kind(scan.filter, kind_column)):
         yield from chosen(batch.rename_columns([*columns, kind_column]), scan.schema, rest)
 

@@ -76,8 +76,8 @@ class ChangesScan(TableScan):
 
     def plan(self) -> ViewList[AnyChange]:
         """The splits to read. Raises NotFound if part of the changes has expired."""
-        own = without_kind(self.filter)
-        return ViewList(plan_changes(self.table.store, self.first, self.last, self.mode, own))
+        condition = without_kind(self.filter)
+        return ViewList(plan_changes(self.table.store, self.first, self.last, self.mode, condition))
 
     def read(self, split: AnyChange) -> Iterator[pa.RecordBatch]:
         return rows_of(
@@ -188,8 +188,8 @@ def id_at_time(store: FileStore, millis: int, with_changelogs: bool) -> int:
     latest = store.snapshots.latest_id()
     if earliest is None or latest is None:
         return 0
-    found = pick_by_time(store.change_history.get, earliest, latest, millis)
-    return earliest - 1 if found is None else found.id
+    snapshot = pick_by_time(store.change_history.get, earliest, latest, millis)
+    return earliest - 1 if snapshot is None else snapshot.id
 
 
 def _two(key: str, text: str) -> tuple[str, str]:

@@ -39,9 +39,9 @@ class CommittedRows:
         few keys of a failed attempt, with keys that ``translate`` returned.
         """
         schema = self.table.schema
-        wanted = self._form.decode_keys(pa.array(keys, pa.large_binary()), key_schema(schema))
+        key_rows = self._form.decode_keys(pa.array(keys, pa.large_binary()), key_schema(schema))
         out: dict[bytes, bytes | None] = dict.fromkeys(keys)
-        for batch in rows_of_keys(Scan(merged_on_read(self.table), snapshot=snapshot), wanted).to_batches():
+        for batch in rows_of_keys(Scan(merged_on_read(self.table), snapshot=snapshot), key_rows).to_batches():
             out.update(self._encoded(batch, schema))
         return out
 
@@ -61,8 +61,8 @@ class CommittedRows:
                 continue  # of another program: only its key counts
             if written.id != schema.id:
                 places = [at for at, change in enumerate(changes) if change.schema == number]
-                found = self._translated([changes[at] for at in places], written)
-                for at, change in zip(places, found, strict=True):
+                changes_now = self._translated([changes[at] for at in places], written)
+                for at, change in zip(places, changes_now, strict=True):
                     out[at] = change
         return out
 
@@ -135,12 +135,12 @@ def key_schema(schema: TableSchema) -> pa.Schema:
 def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
     """The rows of a scan with one of some primary keys (a table of the key columns), in no order."""
     names = keys.column_names
-    found = replace(
+    narrowed = replace(
         scan, filter=conjunction(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
     ).to_arrow()
-    if len(names) == 1 or not found.num_rows:
-        return found
+    if len(names) == 1 or not narrowed.num_rows:
+        return narrowed
     # The filter checks columns one by one; Arrow's own join does not support nested columns.
-    numbered = pl.DataFrame(found.select(names)).with_row_index("_lakelog_row")
+    numbered = pl.DataFrame(narrowed.select(names)).with_row_index("_lakelog_row")
     kept = numbered.join(pl.DataFrame(keys).unique(), on=names, how="semi")
-    return found.take(pa.array(kept["_lakelog_row"].to_numpy()))
+    return narrowed.take(pa.array(kept["_lakelog_row"].to_numpy()))

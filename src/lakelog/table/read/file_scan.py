@@ -71,28 +71,30 @@ class Scan(TableScan):
 
     def _chosen(self, splits: list[Split]) -> list[Split]:
         """The splits, limited to the data files in ``scan.data-files`` if set. Raises CommitConflict."""
-        given = self.table.options.get_typed(SCAN_DATA_FILES)
-        if given is None:
+        text = self.table.options.get_typed(SCAN_DATA_FILES)
+        if text is None:
             return splits
         if self.table.schema.is_keyed:
             raise InvalidRequest(
                 f"'{SCAN_DATA_FILES.key}' does not apply to table {self.table.name}, whose files must be merged"
             )
-        wanted = {name for name in given.split(",") if name}
-        missing = wanted - {f.file_name for split in splits for f in split.files}
+        names = {name for name in text.split(",") if name}
+        missing = names - {f.file_name for split in splits for f in split.files}
         if missing and self.filter is None:  # with a filter, they may have no matching rows
             raise CommitConflict(f"data file '{min(missing)}' is not (or no longer) part of table {self.table.name}")
-        kept = (replace(s, files=tuple(f for f in s.files if f.file_name in wanted), inline_runs=()) for s in splits)
+        kept = (replace(s, files=tuple(f for f in s.files if f.file_name in names), inline_runs=()) for s in splits)
         return [split for split in kept if split.files]
 
     def _plan(self) -> list[Split]:
         store = self.table.store
         if self.snapshot is not None:
             return list(store.plan(snapshot_id=self.snapshot, filter=self.filter))
-        found = waiting_epochs(self.table)
-        if not found.waiting:
-            return [] if found.snapshot is None else list(store.plan(snapshot_id=found.snapshot.id, filter=self.filter))
-        return self._with_epochs(found.waiting, found.snapshot)
+        epochs = waiting_epochs(self.table)
+        if not epochs.waiting:
+            return (
+                [] if epochs.snapshot is None else list(store.plan(snapshot_id=epochs.snapshot.id, filter=self.filter))
+            )
+        return self._with_epochs(epochs.waiting, epochs.snapshot)
 
     def _with_epochs(
         self, records: Sequence[EpochRecord], snapshot: Snapshot | None, newer_rows_follow: bool = False

@@ -58,29 +58,29 @@ class LocatedScan(TableScan):
         return replace(schema, fields=(*schema.fields, *(_field(name, schema) for name in self.added)))
 
     def plan(self) -> list[Split]:
-        own = conjunction(part for part in conjuncts(self.filter) if part.columns.isdisjoint(self.added))
-        splits = self.scan.where(own).plan()
+        condition = conjunction(part for part in conjuncts(self.filter) if part.columns.isdisjoint(self.added))
+        splits = self.scan.where(condition).plan()
         if self._names_files and any(split.needs_merge for split in splits) and not _is_located(self.table.schema):
             raise _merged(self.table, next(name for name in self._read if name in _OF_FILES))
         return splits
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         schema, store = self.table.schema, self.table.store
-        own = [name for name in self._read if name not in self.added]
-        own = own or [(schema.primary_keys or schema.field_names)[0]]
+        columns = [name for name in self._read if name not in self.added]
+        columns = columns or [(schema.primary_keys or schema.field_names)[0]]
         if self._names_files:
             with store.snapshots.reading(split.snapshot_id, store.name):
-                for rows in located_rows(store.files, split, own):
+                for rows in located_rows(store.files, split, columns):
                     yield from self._chosen(rows, split)
             return
-        for batch in store.read_split(split, columns=own):
+        for batch in store.read_split(split, columns=columns):
             yield from self._chosen(LocatedRows(batch), split)
 
     @property
     def _read(self) -> list[str]:
         """The columns to read, those of the filter included."""
-        wanted = self.schema.names
-        return [*wanted, *sorted((self.filter.columns if self.filter else frozenset()) - set(wanted))]
+        names = self.schema.names
+        return [*names, *sorted((self.filter.columns if self.filter else frozenset()) - set(names))]
 
     @property
     def _names_files(self) -> bool:

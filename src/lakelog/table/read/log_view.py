@@ -76,11 +76,11 @@ def capture(table: DynamicTable) -> LogView:
     Unavailable, NotFound if expiry was faster each time.
     """
     for _ in range(_MAX_READS):
-        found = _read_before_expiry(table)
-        is_one_moment = not any(w.is_dead for w in found.writers.values())
-        if is_one_moment or table.log is None or reader_for(table.log).end_offsets() == found.ends:
+        view = _read_before_expiry(table)
+        is_one_moment = not any(w.is_dead for w in view.writers.values())
+        if is_one_moment or table.log is None or reader_for(table.log).end_offsets() == view.ends:
             break
-    return found
+    return view
 
 
 def _read_before_expiry(table: DynamicTable) -> LogView:
@@ -97,22 +97,22 @@ def _read_once(table: DynamicTable) -> LogView:
     reader, before = reader_for(table.log), table.store.latest_snapshot()
     ends, firsts = reader.end_offsets(), reader.first_offsets()
     registered = table.registered.all()
-    found = waiting_epochs(table)
-    for record in found.waiting:  # its writer was taken for dead and forgotten while it decided
+    epochs = waiting_epochs(table)
+    for record in epochs.waiting:  # its writer was taken for dead and forgotten while it decided
         if record.since:
             kind = BATCH if record.once else STREAM
             registered.setdefault(record.writer, Registration(record.time_ms, kind, settled={}))
-    state = found.state
-    state = replace(state, writers={**forgotten_since(table.store, before, found.snapshot), **state.writers})
+    state = epochs.state
+    state = replace(state, writers={**forgotten_since(table.store, before, epochs.snapshot), **state.writers})
     if table.publishes:  # the log has nothing that the files lack
         state = replace(state, offsets=ends)
     writers: dict[str, WriterProgress] = {}
     for writer, registration in registered.items():
-        own = [r for r in found.waiting if r.writer == writer]
-        if writer in state.writers or own or registration.is_open or writer == FOLLOWER:
-            writers[writer] = _view(table, writer, registration, own, state)
+        records = [r for r in epochs.waiting if r.writer == writer]
+        if writer in state.writers or records or registration.is_open or writer == FOLLOWER:
+            writers[writer] = _view(table, writer, registration, records, state)
     unowned = _unowned(table, state, writers, firsts)
-    return LogView(found.snapshot, state, found.waiting, writers, firsts, ends, unowned)
+    return LogView(epochs.snapshot, state, epochs.waiting, writers, firsts, ends, unowned)
 
 
 def _unowned(

@@ -83,7 +83,7 @@ def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Sn
             if rows.num_rows:
                 ends[bucket] = rows.column("offset")[0].as_py()
                 break
-    starts = {name: {b: min(o, ends.get(b, o)) for b, o in held.items()} for name, held in switch.starts.items()}
+    starts = {name: {b: min(o, ends.get(b, o)) for b, o in start.items()} for name, start in switch.starts.items()}
     return replace(switch, ends=ends, starts=starts)
 
 

@@ -47,9 +47,9 @@ def travel_to(store: FileStore, options: Options) -> Snapshot | None:
 
     Raises NotFound if there is no such snapshot, tag or cut, InvalidOption for two points in time at once.
     """
-    given = [option.key for option in _POINTS if options.get_typed(option) is not None]
-    if len(given) > 1:
-        raise InvalidOption(f"options '{given[0]}' and '{given[1]}' both name a point in time: give one of them")
+    keys = [option.key for option in _POINTS if options.get_typed(option) is not None]
+    if len(keys) > 1:
+        raise InvalidOption(f"options '{keys[0]}' and '{keys[1]}' both name a point in time: give one of them")
     if (snapshot_id := options.get_typed(SCAN_SNAPSHOT)) is not None:
         return store.snapshot(snapshot_id)
     if (tag := options.get_typed(SCAN_TAG)) is not None:
@@ -78,11 +78,11 @@ def as_of(table: DynamicTable, snapshot: Snapshot) -> DynamicTable:
 def snapshot_at_time(store: FileStore, millis: int) -> Snapshot:
     """The newest snapshot at or before a time. Raises NotFound naming the time of the oldest one."""
     low, high = _range(store)
-    found = pick_by_time(store.snapshot, low, high, millis)
-    if found is None:
+    snapshot = pick_by_time(store.snapshot, low, high, millis)
+    if snapshot is None:
         oldest = f"; the oldest, {low}, is of {_instant(store.snapshot(low).time_millis)}" if low <= high else ""
         raise NotFound(f"table {store.paths.table} has no snapshot at {_instant(millis)} or before{oldest}")
-    return found
+    return snapshot
 
 
 def _instant(millis: int) -> str:
@@ -96,10 +96,10 @@ def _instant(millis: int) -> str:
 def snapshot_at_watermark(store: FileStore, watermark: int) -> Snapshot:
     """The first snapshot with a watermark or a later one. Raises NotFound."""
     low, high = _range(store)
-    found = pick_by_watermark(store.snapshot, low, high, watermark)
-    if found is None:
+    snapshot = pick_by_watermark(store.snapshot, low, high, watermark)
+    if snapshot is None:
         raise NotFound(f"table {store.paths.table} has no snapshot with watermark {watermark} or a later one")
-    return found
+    return snapshot
 
 
 def newest_compaction(store: FileStore) -> Snapshot | None:
@@ -116,10 +116,10 @@ def millis_of(time: int | str | datetime, zone: tzinfo | None = None) -> int:
     if isinstance(time, int):
         return time
     try:
-        found = time if isinstance(time, datetime) else datetime.fromisoformat(time.strip())
+        instant = time if isinstance(time, datetime) else datetime.fromisoformat(time.strip())
     except ValueError:
         raise InvalidOption(f"'{time}' is not a time: write '2024-01-31 12:00:00', or ms since 1970") from None
-    return int((found.replace(tzinfo=zone) if found.tzinfo is None else found).timestamp() * 1000)
+    return int((instant.replace(tzinfo=zone) if instant.tzinfo is None else instant).timestamp() * 1000)
 
 
 def zone_of(text: str) -> tzinfo | None:

@@ -232,10 +232,10 @@ def _merged(
     for part in split.parts:
         splits_of.setdefault((part.partition, part.bucket), []).append(part)
     totals = {part.partition: part.total_buckets for part in split.parts}
-    held: dict[BucketKey, Memtable] = {}
+    memtables: dict[BucketKey, Memtable] = {}
     try:
-        _sort(table, split, totals, held)
-        for bucket_key in sorted({*splits_of, *held}):
+        _sort(table, split, totals, memtables)
+        for bucket_key in sorted({*splits_of, *memtables}):
             parts = splits_of.get(bucket_key, [])
             whole = Split(
                 *bucket_key,
@@ -245,17 +245,19 @@ def _merged(
                 inline_runs=tuple(run for part in parts for run in part.inline_runs),
                 vectors=tuple(v for part in parts for v in part.vectors),
             )
-            if bucket_key in held:
-                yield from table.store.read_split(whole, columns, filter, newest=held[bucket_key].sorted_batches())
+            if bucket_key in memtables:
+                yield from table.store.read_split(whole, columns, filter, newest=memtables[bucket_key].sorted_batches())
             else:
                 for part in parts:
                     yield from table.store.read_split(part, columns, filter)
     finally:
-        for memtable in held.values():
+        for memtable in memtables.values():
             memtable.close()
 
 
-def _sort(table: DynamicTable, split: TailSplit, totals: Mapping[bytes, int], held: dict[BucketKey, Memtable]) -> None:
+def _sort(
+    table: DynamicTable, split: TailSplit, totals: Mapping[bytes, int], memtables: dict[BucketKey, Memtable]
+) -> None:
     """Adds the rows of the log to one memtable per partition and bucket; all share a write buffer.
 
     ``totals`` are the numbers of buckets of partitions that have files.
@@ -266,16 +268,20 @@ def _sort(table: DynamicTable, split: TailSplit, totals: Mapping[bytes, int], he
     for rows in itertools.chain.from_iterable(counting_rows(table, split.tail, b) for b in split.tail.buckets):
         numbered = _system(rows, number)
         number += rows.num_rows
-        for partition, whole in by_partition(numbered, table):
+        for partition, rows_of_partition in by_partition(numbered, table):
             total = totals.get(partition, schema.num_buckets)
             has_one = max(1, total) == split.divisor
-            for bucket, part in [(split.bucket, whole)] if has_one else _split(whole, _buckets(whole, schema, total)):
+            for bucket, part in (
+                [(split.bucket, rows_of_partition)]
+                if has_one
+                else _split(rows_of_partition, _buckets(rows_of_partition, schema, total))
+            ):
                 bucket_key = partition, bucket
-                if bucket_key not in held:
-                    held[bucket_key] = Memtable(schema.trimmed_primary_keys, engine, limit)
-                    for memtable in held.values():
-                        memtable.limit = max(limit // len(held), _LEAST_BUFFER)
-                held[bucket_key].add(part)
+                if bucket_key not in memtables:
+                    memtables[bucket_key] = Memtable(schema.trimmed_primary_keys, engine, limit)
+                    for memtable in memtables.values():
+                        memtable.limit = max(limit // len(memtables), _LEAST_BUFFER)
+                memtables[bucket_key].add(part)
 
 
 def _buckets(rows: pa.Table, schema: TableSchema, total: int) -> npt.NDArray[np.int32]:

@@ -127,8 +127,8 @@ def tail_of(table: DynamicTable, log_view: LogView) -> LogTail:
 
 def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:
     """The number of records to check; counting stops at about ``most``."""
-    scan, found = LogScan(table), 0
+    scan, total = LogScan(table), 0
     for bucket in tail.buckets:
-        if found < most:
-            found += scan.reader.count(bucket, tail.starts[bucket], tail.ends[bucket], most)
-    return found
+        if total < most:
+            total += scan.reader.count(bucket, tail.starts[bucket], tail.ends[bucket], most)
+    return total

@@ -149,16 +149,16 @@ class RejectedEntries:
             return state
         kept: list[str] = []
         for name in state.rejected:
-            found = self._list(name) if taken else None
-            if found is None or not any(entry.file in taken for entry in found.entries):
+            entries = self._list(name) if taken else None
+            if entries is None or not any(entry.file in taken for entry in entries.entries):
                 kept.append(name)
             else:
-                added += [entry for entry in found.entries if entry.file not in taken]
+                added += [entry for entry in entries.entries if entry.file not in taken]
         while kept and _parts(kept[-1])[1] <= len(added):
-            found = self._list(kept[-1])
-            if found is None or found.unreadable:
+            entries = self._list(kept[-1])
+            if entries is None or entries.unreadable:
                 break
-            added = [*found.entries, *added]
+            added = [*entries.entries, *added]
             kept.pop()
         oldest = self.oldest_ms
         if any(time_ms <= oldest for time_ms in (*(_parts(name)[0] for name in kept), *(e.time_ms for e in added))):
@@ -199,13 +199,13 @@ class RejectedEntries:
     def _list(self, name: str) -> FoundEntries | None:
         """A list; None, with a warning, if it cannot be read."""
         try:
-            found = self._read(name)
+            entries = self._read(name)
         except (Corrupt, NotFound) as why:
             self._warn(str(why))
             return None
-        for one in found.unreadable:
+        for one in entries.unreadable:
             self._warn(one.why)
-        return found
+        return entries
 
     def _read(self, name: str) -> FoundEntries:
         """The entries of a list; bad ones are unreadable. Raises NotFound, Corrupt if it is no list at all."""

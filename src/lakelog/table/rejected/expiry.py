@@ -46,7 +46,7 @@ def expire_rejected(branches: Sequence[DynamicTable], age_ms: int = DAY_MS, dry_
 
 def _states(branches: Sequence[DynamicTable]) -> tuple[list[LogState], bool]:
     """The log states of all snapshots and tags; whether one cannot be read."""
-    found, is_bad = [], False
+    states, is_bad = [], False
     for branch in branches:
         for root in branch.store.references.branch_roots():
             try:
@@ -54,5 +54,5 @@ def _states(branches: Sequence[DynamicTable]) -> tuple[list[LogState], bool]:
             except Corrupt:
                 is_bad = True
             else:
-                found += [] if state is None else [state]
-    return found, is_bad
+                states += [] if state is None else [state]
+    return states, is_bad

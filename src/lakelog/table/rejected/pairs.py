@@ -37,12 +37,12 @@ class UpdatePairs:
         held, self._held = self._held, None
         return None if held is None else GivenRows.of(held, self._table, first)
 
-    def _joined(self, held: pa.RecordBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if held.schema == batch.schema:
-            return pa.concat_batches([held, batch])
+    def _joined(self, first: pa.RecordBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if first.schema == batch.schema:
+            return pa.concat_batches([first, batch])
         try:
             both = pa.concat_tables(
-                [pa.Table.from_batches([part]) for part in (held, batch)], promote_options="default"
+                [pa.Table.from_batches([part]) for part in (first, batch)], promote_options="default"
             )
         except (pa.ArrowInvalid, pa.ArrowTypeError) as why:
             raise InvalidSchema(

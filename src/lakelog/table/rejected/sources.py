@@ -166,16 +166,16 @@ class RejectedBefore(Source):
     @staticmethod
     def parts(table: DynamicTable, batches: Iterable[pa.RecordBatch], of_log: bool) -> Iterator[RejectedBefore]:
         """Rejected rows part by part, none of which ends between the rows of an update."""
-        held = REJECTED_SCHEMA.empty_table()
+        rest = REJECTED_SCHEMA.empty_table()
         for batch in batches:
-            whole = pa.concat_tables([held, pa.Table.from_batches([batch], REJECTED_SCHEMA)])
-            both = zip(whole.column("value").to_pylist(), whole.column("schema_id").to_pylist(), strict=True)
+            rows = pa.concat_tables([rest, pa.Table.from_batches([batch], REJECTED_SCHEMA)])
+            both = zip(rows.column("value").to_pylist(), rows.column("schema_id").to_pylist(), strict=True)
             kinds = [] if of_log else [_kind_of(value, number, table) for value, number in both]
-            end = whole.num_rows - 1 if kinds and kinds[-1] == BEFORE else whole.num_rows
-            yield RejectedBefore(table, whole.slice(0, end), None if of_log else kinds[:end])
-            held = whole.slice(end)
-        if held.num_rows:
-            yield RejectedBefore(table, held, [BEFORE])
+            end = rows.num_rows - 1 if kinds and kinds[-1] == BEFORE else rows.num_rows
+            yield RejectedBefore(table, rows.slice(0, end), None if of_log else kinds[:end])
+            rest = rows.slice(end)
+        if rest.num_rows:
+            yield RejectedBefore(table, rest, [BEFORE])
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of some, read again."""

@@ -85,12 +85,12 @@ def assign_files(
     entries = index.entries(latest, {partition for partition, _ in runs})
     files: list[BucketFiles] = []
     made: list[IndexManifestEntry] = []
-    for (partition, _), held in sorted(runs.items(), key=lambda item: item[0]):
+    for (partition, _), sequenced in sorted(runs.items(), key=lambda item: item[0]):
         known = index.read(entries[partition])
         assigner = BucketAssigner.of(known, table.options)
-        files += _write(table, partition, _split(table, assigner, _all_rows(table, partition, held)))
+        files += _write(table, partition, _split(table, assigner, _all_rows(table, partition, sequenced)))
         made += index.write(partition, known, assigner.added)
-    seen = {partition: _names(found) for partition, found in entries.items()}
+    seen = {partition: _names(entries_of) for partition, entries_of in entries.items()}
     return AssignedFiles(tuple(files), IndexChange(tuple(made)), seen)
 
 
@@ -101,20 +101,22 @@ def assign_runs(
     index = HashIndex(table.store.manifests)
     entries = index.entries(latest, {partition for partition, _ in runs})
     out: dict[BucketKey, SequencedRuns] = {}
-    for (partition, _), held in runs.items():
+    for (partition, _), sequenced in runs.items():
         assigner = BucketAssigner.of(index.read(entries[partition]), table.options)
-        for bucket, rows in _split(table, assigner, _all_rows(table, partition, held)):
+        for bucket, rows in _split(table, assigner, _all_rows(table, partition, sequenced)):
             out.setdefault((partition, bucket), SequencedRuns()).inline.append(rows)
     return out
 
 
 def forget_unassigned(table: DynamicTable, runs: Mapping[BucketKey, SequencedRuns]) -> None:
     """Deletes the files of large runs once their rows are in the files of their buckets."""
-    delete_runs(table, [s.run for (_, bucket), held in runs.items() if bucket == DYNAMIC_BUCKET for s in held.staged])
+    delete_runs(
+        table, [s.run for (_, bucket), sequenced in runs.items() if bucket == DYNAMIC_BUCKET for s in sequenced.staged]
+    )
 
 
-def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[InlineRows]:
-    for part in held.in_order():
+def _all_rows(table: DynamicTable, partition: bytes, sequenced: SequencedRuns) -> Iterator[InlineRows]:
+    for part in sequenced.in_order():
         if isinstance(part, InlineRows):
             yield part
             continue
@@ -142,30 +144,32 @@ def _write(table: DynamicTable, partition: bytes, parts: Iterable[tuple[int, Inl
     """Level-0 files; all writers together buffer about ``write-buffer-size``."""
     limit = int(table.options.need(WRITE_BUFFER_SIZE))
     waiting: dict[int, SequencedRuns] = {}
-    made: dict[int, list[BucketFiles]] = {}
+    files: dict[int, list[BucketFiles]] = {}
     size = 0
-    for bucket, held in parts:
-        waiting.setdefault(bucket, SequencedRuns()).inline.append(held)
-        size += held.rows.nbytes
+    for bucket, rows in parts:
+        waiting.setdefault(bucket, SequencedRuns()).inline.append(rows)
+        size += rows.rows.nbytes
         if size > limit:
-            _flush(table, partition, waiting, made)
+            _flush(table, partition, waiting, files)
             size = 0
-    _flush(table, partition, waiting, made)
+    _flush(table, partition, waiting, files)
     return [
         replace(
             flushed[0],
             new_files=tuple(f for b in flushed for f in b.new_files),
             changelog_files=tuple(f for b in flushed for f in b.changelog_files),
         )
-        for _, flushed in sorted(made.items())
+        for _, flushed in sorted(files.items())
     ]
 
 
 def _flush(
-    table: DynamicTable, partition: bytes, waiting: dict[int, SequencedRuns], made: dict[int, list[BucketFiles]]
+    table: DynamicTable, partition: bytes, waiting: dict[int, SequencedRuns], files: dict[int, list[BucketFiles]]
 ) -> None:
-    for bucket, held in waiting.items():
-        made.setdefault(bucket, []).append(write_level0_files(table, partition, bucket, table.schema.num_buckets, held))
+    for bucket, rows in waiting.items():
+        files.setdefault(bucket, []).append(
+            write_level0_files(table, partition, bucket, table.schema.num_buckets, rows)
+        )
     waiting.clear()
 
 

@@ -64,9 +64,9 @@ def _inline_files(
     return tuple(files), tuple(changes)
 
 
-def write_inline(table: DynamicTable, partition: bytes, bucket: int, held: Iterable[InlineRows]) -> BucketWriter:
+def write_inline(table: DynamicTable, partition: bytes, bucket: int, rows: Iterable[InlineRows]) -> BucketWriter:
     """A writer with these rows, to be finished; it writes a changelog only if all of them require it."""
-    parts = list(held)
+    parts = list(rows)
     writer = table.store.bucket_writer(partition, bucket, emits_changelog=all(p.emits_changelog for p in parts))
     for part in parts:
         values = part.rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])

@@ -89,10 +89,10 @@ def _placed(record: EpochRecord, table: DynamicTable) -> EpochRecord:
 
 def _placed_runs(runs: Sequence[StagedRun], table: DynamicTable) -> list[tuple[StagedRun, StagedRun]]:
     keys = list(table.schema.primary_keys)
-    held = [(run, run_from_ipc(run.inline)) for run in runs if run.retractions]
-    lone = pa.concat_tables([rows for _, rows in held])
-    wanted = pl.DataFrame(lone.select(keys)).unique()
-    others = [part for run in runs if not run.retractions for part in _rows_of_keys(run, wanted, lone.schema, table)]
+    lone_runs = [(run, run_from_ipc(run.inline)) for run in runs if run.retractions]
+    lone = pa.concat_tables([rows for _, rows in lone_runs])
+    lone_keys = pl.DataFrame(lone.select(keys)).unique()
+    others = [part for run in runs if not run.retractions for part in _rows_of_keys(run, lone_keys, lone.schema, table)]
     whole = pa.concat_tables([lone, *others]).combine_chunks()
     order = np.argsort(whole.column(ORDER_COLUMN).to_numpy(), kind="stable")
     rows = whole.take(pa.array(order)).combine_chunks()
@@ -100,7 +100,7 @@ def _placed_runs(runs: Sequence[StagedRun], table: DynamicTable) -> list[tuple[S
     is_late = np.empty(len(order), dtype=np.bool_)
     is_late[order] = is_lone & (newest >= 0)
     out, start = [], 0
-    for run, part in held:
+    for run, part in lone_runs:
         orders = np.where(is_late[start : start + part.num_rows], -1, part.column(ORDER_COLUMN).to_numpy())
         start += part.num_rows
         by_order = np.argsort(orders, kind="stable")
@@ -110,19 +110,19 @@ def _placed_runs(runs: Sequence[StagedRun], table: DynamicTable) -> list[tuple[S
     return out
 
 
-def _rows_of_keys(run: StagedRun, wanted: pl.DataFrame, schema: pa.Schema, table: DynamicTable) -> list[pa.Table]:
+def _rows_of_keys(run: StagedRun, lone_keys: pl.DataFrame, schema: pa.Schema, table: DynamicTable) -> list[pa.Table]:
     """The rows of a run with one of the keys, with the columns of ``schema``; one file at a time."""
     parts = [run_from_ipc(run.inline)] if run.inline else []
     out = []
     for rows in parts:
-        out.append(_with_keys(rows, wanted).cast(schema))
+        out.append(_with_keys(rows, lone_keys).cast(schema))
     for file in run.whole_files:
         rows = table.store.file_rows(run.partition, run.bucket, file, ORDER_COLUMN, KIND_COLUMN, -run.delta)
-        out.append(_with_keys(rows, wanted).select(schema.names).cast(schema))
+        out.append(_with_keys(rows, lone_keys).select(schema.names).cast(schema))
     return out
 
 
-def _with_keys(rows: pa.Table, wanted: pl.DataFrame) -> pa.Table:
-    keys = pl.DataFrame(rows.select(wanted.columns)).with_row_index("_lakelog_at")
-    at = keys.join(wanted, on=wanted.columns, how="semi").get_column("_lakelog_at").sort().to_numpy()
+def _with_keys(rows: pa.Table, lone_keys: pl.DataFrame) -> pa.Table:
+    keys = pl.DataFrame(rows.select(lone_keys.columns)).with_row_index("_lakelog_at")
+    at = keys.join(lone_keys, on=lone_keys.columns, how="semi").get_column("_lakelog_at").sort().to_numpy()
     return rows.take(pa.array(at))

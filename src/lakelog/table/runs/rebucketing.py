@@ -32,14 +32,14 @@ def check_bucket_count(table: DynamicTable, partitions: Collection[bytes]) -> No
     """
     if not partitions or not _was_changed(table, table.schema.id):
         return
-    wanted = table.schema.num_buckets
+    total = table.schema.num_buckets
     for entry in table.store.live_entries(table.store.latest_snapshot(), partitions):
-        if entry.total_buckets != wanted:
+        if entry.total_buckets != total:
             keys = table.schema.partition_keys
             named = zip(keys, decode_partition(entry.partition, table.schema), strict=True)
             where = ", ".join(f"{k} = {v!r}" for k, v in named) or "the table"
             raise InvalidRequest(
-                f"table {table.name}: {where} has {entry.total_buckets} buckets, but 'bucket' is {wanted} now: run "
+                f"table {table.name}: {where} has {entry.total_buckets} buckets, but 'bucket' is {total} now: run "
                 "INSERT OVERWRITE on it, or call Table.rescale(), before you add rows"
             )
 
@@ -104,8 +104,10 @@ def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRu
         values = rows.select(schema.field_names).combine_chunks()
         buckets = bucket_of_rows(values.to_batches()[0], as_wanted)
         for bucket in np.unique(buckets).tolist():
-            held = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
-            moved = StagedRun(run.partition, bucket, held.num_rows, run_to_ipc(held), schema_id=schema.id)
+            rows_of_bucket = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+            moved = StagedRun(
+                run.partition, bucket, rows_of_bucket.num_rows, run_to_ipc(rows_of_bucket), schema_id=schema.id
+            )
             yield replace(moved, emits_changelog=run.emits_changelog, retractions=run.retractions)
 
 

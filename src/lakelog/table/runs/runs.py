@@ -111,8 +111,8 @@ class Numbering:
         return self._deltas[bucket_key]
 
     def _read_highest(self, bucket_keys: set[BucketKey]) -> None:
-        found = self.table.store.max_sequence_numbers(self._snapshot, bucket_keys)
-        self._highest.update((bucket_key, found.get(bucket_key, -1)) for bucket_key in bucket_keys)
+        numbers = self.table.store.max_sequence_numbers(self._snapshot, bucket_keys)
+        self._highest.update((bucket_key, numbers.get(bucket_key, -1)) for bucket_key in bucket_keys)
 
     @cached_property
     def _snapshot(self) -> Snapshot | None:

@@ -65,7 +65,7 @@ class SequencedRuns:
         Called where rows are emitted in sequence, because the changes of a key must keep their order.
         """
         cuts = sorted(run.first for run in self.staged)
-        parts = [piece for held in self.inline for piece in _cut(held, cuts)]
+        parts = [piece for rows in self.inline for piece in _cut(rows, cuts)]
         return sorted([*parts, *self.staged], key=lambda part: part.first)
 
 
@@ -73,8 +73,8 @@ def _cut(held: InlineRows, cuts: Sequence[int]) -> list[InlineRows]:
     if not cuts:
         return [held]
     parts = np.searchsorted(cuts, held.rows.column(ORDER_COLUMN).to_numpy(), side="right")
-    found = [held.rows.take(pa.array(np.flatnonzero(parts == part))) for part in np.unique(parts)]
-    return [InlineRows(rows, held.emits_changelog) for rows in found]
+    parts_found = [held.rows.take(pa.array(np.flatnonzero(parts == part))) for part in np.unique(parts)]
+    return [InlineRows(rows, held.emits_changelog) for rows in parts_found]
 
 
 def bucket_keys_of(records: Iterable[EpochRecord]) -> set[BucketKey]:

@@ -214,8 +214,8 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if column.type == field.type:
         return column
     try:
-        found = as_structure(column, field.type, _cast_leaf)
-        return found if found.type == field.type else cast_column(found, field.type)
+        cast = as_structure(column, field.type, _cast_leaf)
+        return cast if cast.type == field.type else cast_column(cast, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise InvalidSchema(
             f"column '{field.name}' of table {table} is {field.type}: {why}. Change the rows, or give the column a "
@@ -230,12 +230,12 @@ def _cast_leaf(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_integer(column.type) and pa.types.is_decimal(kind):
         # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
         column = column.cast(_WHOLE)
-    found = column.cast(kind)
+    cast = column.cast(kind)
     if pa.types.is_floating(kind) and pa.types.is_floating(column.type):
-        lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
+        lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(cast)))
         if pc.any(lost).as_py():
             raise pa.ArrowInvalid(f"{column.filter(lost)[0].as_py()!r} is outside the range of this type")
-    return found
+    return cast
 
 
 _WHOLE = pa.decimal128(20, 0)

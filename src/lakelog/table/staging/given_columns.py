@@ -146,7 +146,7 @@ def _places(given: Sequence[str], wanted: Sequence[str], where: str, what: str) 
     """The index of each wanted name in ``given``. Raises InvalidSchema for another name there, or one that is twice."""
     if list(given) == list(wanted):
         return list(range(len(wanted)))
-    exact, found = set(wanted), dict.fromkeys(wanted, -1)
+    exact, places = set(wanted), dict.fromkeys(wanted, -1)
     folded: dict[str, list[str]] = {}
     for name in wanted:
         folded.setdefault(name.lower(), []).append(name)
@@ -157,10 +157,10 @@ def _places(given: Sequence[str], wanted: Sequence[str], where: str, what: str) 
             raise InvalidSchema(f"{where} has no {what} '{name}'{hint} It has: {', '.join(wanted)}")
         if len(own) > 1:
             raise InvalidSchema(f"{what} '{name}' of the rows for {where} may be '{own[0]}' or '{own[1]}': rename it")
-        if found[own[0]] >= 0:
+        if places[own[0]] >= 0:
             raise InvalidSchema(f"{what} '{own[0]}' occurs twice in the rows for {where}")
-        found[own[0]] = at
-    return [None if at < 0 else at for at in found.values()]
+        places[own[0]] = at
+    return [None if at < 0 else at for at in places.values()]
 
 
 def _check_type(have: pa.DataType, want: pa.DataType, path: str, table: str, lacks: bool) -> None:

@@ -42,7 +42,7 @@ class JobFiles:
         """Deletes the files of attempts that were not accepted, in the buckets in which accepted ones wrote files."""
         runs = [run for result in results for run in result.runs if run.files]
         names = (file.file_name for run in runs for file in (*run.files, *run.changelog))
-        accepted = {found[0] for name in names if (found := self._own.search(name))}
+        accepted = {match[0] for name in names if (match := self._own.search(name))}
         paths = table.store.paths
         self._remove(table, {paths.bucket_dir(run.partition, run.bucket) for run in runs}, accepted)
 
@@ -62,13 +62,13 @@ class JobFiles:
         return re.compile(rf"{re.escape(self.job[:_SHARED])}-[0-9a-f]{{4}}-[0-9a-f]{{12}}")
 
     def _remove(self, table: DynamicTable, directories: Iterable[str], accepted: Collection[str]) -> None:
-        own = self._own
+        pattern = self._own
 
         def clean(directory: str) -> None:
             try:
                 for status in table.io.list(directory):
-                    found = own.search(status.name)
-                    if found and found[0] not in accepted and not status.is_dir:
+                    match = pattern.search(status.name)
+                    if match and match[0] not in accepted and not status.is_dir:
                         table.io.delete(f"{directory}/{status.name}")
             except LakelogError as why:
                 _LOG.warning(

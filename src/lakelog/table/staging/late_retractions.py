@@ -79,8 +79,8 @@ def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozens
         run for run in inline if not run.retractions and alone.keys() - large & set(_partitions_of(run, table, alone))
     )
     inserted = _keys_by_partition(others, table)
-    found = {b: keys if b in large else keys & inserted.get(b, set()) for b, keys in alone.items()}
-    return {partition: frozenset(keys) for partition, keys in found.items() if keys}
+    late = {b: keys if b in large else keys & inserted.get(b, set()) for b, keys in alone.items()}
+    return {partition: frozenset(keys) for partition, keys in late.items() if keys}
 
 
 def _may_be_late(rows: pa.RecordBatch | pa.Table, kinds: np.ndarray, schema: TableSchema) -> bool:

@@ -141,9 +141,9 @@ def _check(
 ) -> None:
     """Raises InvalidSchema for the first column with an invalid value; ``fault`` is a format of value, row and type."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        found = _first(column, wrong, wrong_map)
-        if found is not None:
-            row, value = found
+        wrong_row = _first(column, wrong, wrong_map)
+        if wrong_row is not None:
+            row, value = wrong_row
             what = fault.format(value=value, row=row, type=column.type)
             raise InvalidSchema(f"column '{name}' of table {table} holds {what}")
 
@@ -259,10 +259,10 @@ def _doubled_key(column: pa.MapArray) -> str | None:
     if not (sizes > 1).any():
         return None
     row_of_key = np.repeat(np.arange(len(column)), sizes)
-    given = column.keys.slice(start, stop - start)
-    if pa.types.is_nested(given.type):  # Arrow groups no such values
-        given = pa.array([repr(key) for key in given.to_pylist()])
-    keys = pa.table({"row": row_of_key, "key": given})
+    keys_of_row = column.keys.slice(start, stop - start)
+    if pa.types.is_nested(keys_of_row.type):  # Arrow groups no such values
+        keys_of_row = pa.array([repr(key) for key in keys_of_row.to_pylist()])
+    keys = pa.table({"row": row_of_key, "key": keys_of_row})
     counts = keys.group_by(["row", "key"], use_threads=False).aggregate([([], "count_all")])
     doubled = counts.filter(pc.greater(counts.column("count_all"), 1))
     if not doubled.num_rows:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
 from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
@@ -25,7 +20,7 @@ from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
 from lakelog.merge.table_rules import check_log_content
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
-from lakelog.options.table import MISSING_COLUMNS, WRITE_BUFFER_SIZE
+from lakelog.options.table import MISSING_COLUMNS
 from lakelog.paimon.rows.bucket import bucket_of_rows, rows_by_bucket
 from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
@@ -33,32 +28,23 @@ from lakelog.table.log.clients import appender_of
 from lakelog.table.log.partitions import is_aligned, log_partition_of_rows
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import check_lease
-from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend
 from lakelog.table.model.constraints import RowConstraints
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.pairs import UpdatePairs
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import Source, judged
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode
-from lakelog.table.runs.rebucketing import check_bucket_count
-from lakelog.table.runs.runs import Numbering, by_partition, delete_runs, run_to_ipc, write_run_files
+from lakelog.table.runs.runs import by_partition
 from lakelog.table.staging.backfill import files_only_during_backfill
-from lakelog.table.staging.bucket_rows import BucketRows, LogOrder
 from lakelog.table.staging.conform import conform
 from lakelog.table.staging.given_columns import with_own_columns
 from lakelog.table.staging.job_files import JobFiles
-from lakelog.table.staging.late_retractions import in_update_order, split_retractions
+from lakelog.table.staging.late_retractions import in_update_order
 from lakelog.table.staging.row_check import check_seal, check_values, row_errors
+from lakelog.table.staging.staged_rows import LogOrder, StagedRows
 from lakelog.table.staging.watermark import EventTime
 
-_INLINE_BYTES = 1024 * 1024
-"""Size limit of one bucket's rows for the epoch record; larger ones become data files (RFC 2)."""
-_INLINE_TOTAL = 64 * _INLINE_BYTES
-"""Inline limit, divided by the task's number: half a gigabyte at the driver for ten thousand tasks."""
-_FULL_SHARES = 8
-"""Number of first tasks with the same share, so that a micro-batch or small write makes one file per bucket."""
-_THREADS = min(4, os.cpu_count() or 1)
-"""Number of buckets whose rows are sorted and written in parallel."""
 _LANE_BITS = 26
 """Number of bits in each task's own range of row numbers, in a table without a log."""
 
@@ -87,7 +73,7 @@ class TaskWriter:
         self._rejects, self._pairs = rejects, UpdatePairs(table)
         self._event_time = EventTime.of(table)
         table = files_only_during_backfill(table)
-        self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
+        self._table, self._writer, self._epoch = table, writer, epoch
         self._stages = stages and table.emits_files
         self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
         self._missing = table.options.need(MISSING_COLUMNS)
@@ -104,18 +90,12 @@ class TaskWriter:
                 self._log = appender_of(table, table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
-        self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
         self._is_aligned = is_aligned(table.schema)
-        self._numbering = Numbering(table, is_aligned=self._is_aligned)
-        self._lock = threading.Lock()
-        self._rows: dict[int, BucketRows] = {}
+        self._staged = StagedRows(table, lane, replaces, job)
         self._firsts: dict[int, PendingAppend] = {}
         self._entries: dict[int, int] = {}
-        self._runs: list[StagedRun] = []
-        self._inlined: list[tuple[bytes, pa.Table]] = []
         self._row_count = self._log_bytes = 0
         self._kinds = np.zeros(len(NAMES), dtype=np.int64)
-        self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
         self.has_appended = False
         """True once records of it may be in the log."""
         self._is_open = self._log is not None
@@ -168,10 +148,10 @@ class TaskWriter:
             rows, kinds = self._checked(batch)
             if self._constraints is not None:
                 self._constraints.check(rows, kinds)
-            whole = pa.Table.from_batches([rows])
-            whole = whole.append_column(ORDER_COLUMN, pa.array(np.arange(rows.num_rows)))
-            whole = whole.append_column(KIND_COLUMN, pa.array(kinds))
-            check_seal(list(by_partition(whole, self._table)) if rows.num_rows else (), self._table)
+            order_and_rows = pa.Table.from_batches([rows])
+            order_and_rows = order_and_rows.append_column(ORDER_COLUMN, pa.array(np.arange(rows.num_rows)))
+            order_and_rows = order_and_rows.append_column(KIND_COLUMN, pa.array(kinds))
+            check_seal(list(by_partition(order_and_rows, self._table)) if rows.num_rows else (), self._table)
         return rows, kinds
 
     def _checked(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
@@ -204,9 +184,10 @@ class TaskWriter:
             orders = self._append_log(self._log, rows, kinds, rows_of) if self._log else self._count_on(rows_of)
             if self._stages:
                 for bucket, indices in rows_of.items():
-                    self._hold(bucket, rows, kinds, indices, orders[bucket])
-        if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
-            self._spill()
+                    self._staged.add(bucket, rows, kinds, indices, orders[bucket])
+        if self._staged.is_full:
+            self.flush_log()
+            self._staged.spill()
 
     def _write_unaligned(self, log: LogAppender, rows: pa.RecordBatch, kinds: np.ndarray, buckets: np.ndarray) -> None:
         """Appends by log partition and stages by bucket; orders count within a key, thus within a log partition."""
@@ -216,7 +197,7 @@ class TaskWriter:
             return
         for partition, indices in rows_of.items():
             for bucket, chosen in rows_by_bucket(buckets[indices]).items():
-                self._hold(bucket, rows, kinds, indices[chosen], orders[partition].take(chosen))
+                self._staged.add(bucket, rows, kinds, indices[chosen], orders[partition].take(chosen))
 
     @property
     def rejects_rows(self) -> bool:
@@ -239,14 +220,13 @@ class TaskWriter:
         if (last := self._pairs.rest(self._row_count + (self._rejects.count if self._rejects else 0))) is not None:
             self.write_good(last)
         self.flush_log()
-        with METER.step("write-files", table=self._table.name) as step:
-            self._stage_all(inline_share=self._inline_share)
-            step.set(rows=self._row_count, runs=len(self._runs))
         appends = tuple(
             BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._entries[bucket])
             for bucket in sorted(self._firsts)
         )
-        runs, self._runs = tuple(self._runs), []
+        with METER.step("write-files", table=self._table.name) as step:
+            runs = self._staged.finish()
+            step.set(rows=self._row_count, runs=len(runs))
         watermark = None if self._event_time is None else self._event_time.watermark
         rejected = () if self._rejects is None else self._rejects.finish()
         self._end()
@@ -261,10 +241,7 @@ class TaskWriter:
 
         Deletes written files, unless ``finish`` has returned them.
         """
-        self._rows.clear()
-        with contextlib.suppress(LakelogError):  # orphan cleaning finds the remaining files
-            delete_runs(self._table, self._runs)
-        self._runs.clear()
+        self._staged.close()
         if self._rejects is not None:
             self._rejects.close()
         if self._log is not None:
@@ -314,96 +291,19 @@ class TaskWriter:
         begins = [b for b in rows_of if b not in self._firsts]
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
-        parts += [(bucket, made.records) for bucket, made in messages.items()]
+        parts += [(bucket, message.records) for bucket, message in messages.items()]
         check_lease(self._table, self._writer)
         self.has_appended = True
         with log_errors(self._table.name, "append"), self._table.explained():
             pending = log.append_all(parts)
-        self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())
+        self._log_bytes += sum(
+            message.records.keys.nbytes + message.records.values.nbytes for message in messages.values()
+        )
         self._firsts.update(zip(begins, pending, strict=False))
         for (bucket, _), appended in zip(parts, pending, strict=True):
             self._entries[bucket] = self._entries.get(bucket, 0) + appended.entries
         out: dict[int, LogOrder] = {}
-        for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
+        for (bucket, message), appended in zip(messages.items(), pending[len(begins) :], strict=True):
             most = self._format.changes_per_record
-            out[bucket] = LogOrder(appended, made.record_of_row, made.change_of_row, most, made.rows)
+            out[bucket] = LogOrder(appended, message.record_of_row, message.change_of_row, most, message.rows)
         return out
-
-    def _hold(
-        self,
-        bucket: int,
-        rows: pa.RecordBatch,
-        kinds: np.ndarray,
-        indices: np.ndarray,
-        order: np.ndarray | LogOrder,
-    ) -> None:
-        held = self._rows.setdefault(bucket, BucketRows())
-        whole = len(indices) == rows.num_rows
-        gathered = order.rows if isinstance(order, LogOrder) else None
-        part = rows if whole else gathered or rows.take(pa.array(indices))
-        held.batches.append(part)
-        held.kinds.append(kinds if whole else kinds[indices])
-        held.orders.append(order)
-        held.bytes += part.nbytes
-
-    def _spill(self) -> None:
-        self.flush_log()
-        self._stage_all(inline_share=0)
-
-    def _stage_all(self, inline_share: int) -> None:
-        buckets, before = sorted(self._rows), len(self._runs)
-        inline = _smallest({bucket: held.bytes for bucket, held in self._rows.items()}, inline_share)
-
-        def stage(bucket: int) -> None:
-            held = self._rows.pop(bucket)
-            with row_errors(self._table.name):
-                self._stage(bucket, held, bucket in inline, buckets)
-
-        for bucket in sorted(inline):  # a micro-batch: starting threads would take longer
-            stage(bucket)
-        large = [bucket for bucket in buckets if bucket not in inline]
-        if large:
-            with ThreadPoolExecutor(min(_THREADS, len(large)), "staging") as threads:
-                for _ in threads.map(stage, large):
-                    pass
-        if self._inlined:
-            with row_errors(self._table.name):
-                check_seal(self._inlined, self._table)
-            self._inlined.clear()
-        self._runs[before:] = sorted(self._runs[before:], key=lambda run: (run.bucket, run.partition))
-
-    def _stage(self, bucket: int, held: BucketRows, inline: bool, buckets: list[int]) -> None:
-        parts = list(by_partition(held.ordered(), self._table))
-        if not self._replaces and self._table.log is None:  # with a log, the seal moves rows to the partition's buckets
-            check_bucket_count(self._table, {partition for partition, _ in parts})
-        for partition, whole in parts:
-            part, alone = (whole, None) if self._replaces else split_retractions(whole, self._table.schema)
-            if alone is not None:
-                self._stage_inline(partition, bucket, alone, retractions=True)
-            if inline and part.num_rows:
-                self._stage_inline(partition, bucket, part)
-            elif part.num_rows:
-                # an overwrite finds its buckets empty
-                lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
-                with self._lock:
-                    delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
-                names = None if self._job is None else self._job.new_names()
-                self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
-
-    def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table, retractions: bool = False) -> None:
-        self._inlined.append((partition, rows))
-        emits = self._table.emits_changelog and not self._replaces
-        ipc, schema_id = run_to_ipc(rows), self._table.schema.id
-        run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, emits_changelog=emits)
-        self._runs.append(replace(run, retractions=retractions))
-
-
-def _smallest(sizes: Mapping[int, int], share: int) -> frozenset[int]:
-    """The buckets whose rows are sent inline: the smallest ones whose total is within the share."""
-    chosen: set[int] = set()
-    for bucket, size in sorted(sizes.items(), key=lambda item: item[1]):
-        share -= size
-        if size > _INLINE_BYTES or share < 0:
-            break
-        chosen.add(bucket)
-    return frozenset(chosen)

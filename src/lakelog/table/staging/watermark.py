@@ -43,12 +43,12 @@ class EventTime:
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Updates the newest time from rows; ignores rows without one. A time without a zone is interpreted as UTC."""
-        found = pc.max(rows.column(self.column))
-        if not found.is_valid:
+        newest = pc.max(rows.column(self.column))
+        if not newest.is_valid:
             return
-        if not pa.types.is_int64(found.type):
-            found = found.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-        value = found.as_py()
+        if not pa.types.is_int64(newest.type):
+            newest = newest.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        value = newest.as_py()
         self.newest_ms = value if self.newest_ms is None else max(value, self.newest_ms)
 
     @property

@@ -118,12 +118,12 @@ class Normalizer:
             return self.scan.schema.empty_table()
         numbers = kinds_from_text(rows.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN)
         columns = [*(rows.column(name) for name in self.schema.names[:-1]), numbers]
-        found = normalize(
+        normalized = normalize(
             pa.RecordBatch.from_arrays(columns, schema=self.schema), self.keys, self.scan.data_schema.names, state.find
         )
-        state.put(found.state)
-        kinds = found.changes.column(KIND_COLUMN)
-        changes = found.changes.select(self.scan.data_schema.names)
+        state.put(normalized.state)
+        kinds = normalized.changes.column(KIND_COLUMN)
+        changes = normalized.changes.select(self.scan.data_schema.names)
         names = pa.chunked_array([pa.array(NAMES).take(chunk) for chunk in kinds.chunks], pa.string())
         out = cast_rows(changes.append_column(ROW_KIND_COLUMN, names), self.scan.schema)
         if self.scan.table.options.need(CHANGELOG_MODES) == "append-only":
@@ -282,11 +282,11 @@ class StreamStates:
 
     def _at(self, bucket: int, offset: int) -> tuple[KeyedState, int, float]:
         """The state before a record, the number of its unsaved rows, and the time of the first of them."""
-        held = self._held.pop(bucket, None)
-        if held is not None and held[0].offset == offset:
-            return held
-        if held is not None:
-            held[0].close()
+        rows = self._held.pop(bucket, None)
+        if rows is not None and rows[0].offset == offset:
+            return rows
+        if rows is not None:
+            rows[0].close()
         state = self._empty(bucket)
         if not state.load(offset) and self.origin.snapshot is not None:
             part = SnapshotPart(self._table, self.normalizer.read_scan.columns)
@@ -304,16 +304,16 @@ class StreamStates:
 
 def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer batches, because each batch is looked up in the whole state."""
-    held: list[pa.RecordBatch] = []
+    batches_of_part: list[pa.RecordBatch] = []
     row_count = 0
     for batch in batches:
-        held.append(batch)
+        batches_of_part.append(batch)
         row_count += batch.num_rows
         if row_count >= _LOOKUP_ROWS:
-            yield pa.concat_batches(held)
-            held, row_count = [], 0
-    if held:
-        yield pa.concat_batches(held)
+            yield pa.concat_batches(batches_of_part)
+            batches_of_part, row_count = [], 0
+    if batches_of_part:
+        yield pa.concat_batches(batches_of_part)
 
 
 def forget_streams(table: DynamicTable) -> None:

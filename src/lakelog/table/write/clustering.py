@@ -83,21 +83,21 @@ def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
         )
     if not layout.columns:
         raise InvalidSchema("name the columns to sort by: order_by => 'a,b'")
-    own = {field.name.lower(): field for field in schema.fields}
-    found: list[str] = []
+    fields = {field.name.lower(): field for field in schema.fields}
+    names: list[str] = []
     for column in layout.columns:
-        field = own.get(column.lower())
+        field = fields.get(column.lower())
         if field is None:
             raise InvalidSchema(f"table {table.name} has no column '{column}'; it has: {', '.join(schema.field_names)}")
-        if field.name in found:
+        if field.name in names:
             raise InvalidSchema(f"column '{column}' is named twice")
         if field.name in schema.partition_keys:
             raise InvalidSchema(f"column '{column}' of table {table.name} is a partition column: leave it out")
         if not is_ordered(field.type):
             what = f"its type {type_keyword(field.type)} has no order"
             raise InvalidSchema(f"rows cannot be sorted by column '{column}' of table {table.name}: {what}")
-        found.append(field.name)
-    return ClusteringOrder(layout.strategy, tuple(found))
+        names.append(field.name)
+    return ClusteringOrder(layout.strategy, tuple(names))
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,6 @@ def _ranks(column: pa.Array, bounds: pa.Array, width: int) -> np.ndarray[tuple[i
     """Ranks of ``width`` bits, so that a column of few values has the same weight as one of many."""
     if not len(bounds):
         return np.zeros(len(column), np.int64)
-    held = pl.Series(bounds)
-    found = held.search_sorted(pl.Series(column).cast(held.dtype), side="right").to_numpy().astype(np.int64)
-    return (found << width) // (len(bounds) + 1)
+    series = pl.Series(bounds)
+    ranks = series.search_sorted(pl.Series(column).cast(series.dtype), side="right").to_numpy().astype(np.int64)
+    return (ranks << width) // (len(bounds) + 1)

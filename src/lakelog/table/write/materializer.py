@@ -97,16 +97,16 @@ class LogMaterializer:
                 if failure is not None:
                     raise failure
             ends = last or self._reader.end_offsets()
-            made = self._step(ends)
-            if made is not None:
+            snapshot = self._step(ends)
+            if snapshot is not None:
                 if worker is not None:
                     worker.notify(self._table)
-                yield made
+                yield snapshot
             if any(self._offsets[bucket] < end for bucket, end in ends.items()):
                 continue
             if last is not None:
                 break
-            if made is not None:
+            if snapshot is not None:
                 sleep(max(0.0, started + interval - monotonic_s()))
             else:
                 self._reader.wait(self._offsets, _WAIT_S)
@@ -134,9 +134,9 @@ class LogMaterializer:
             if not record.row_count and not self._is_far():
                 return None
             # 3
-            made = self._commit(table, record, latest)
+            snapshot = self._commit(table, record, latest)
             METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
-            return made
+            return snapshot
         except BaseException:
             self._offsets = {}  # uncommitted records are read again
             raise

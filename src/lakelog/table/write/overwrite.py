@@ -24,7 +24,6 @@ from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.file_commit import level0_files
 from lakelog.table.commit.replacement import commit_replacement
-from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -69,7 +68,7 @@ def commit_overwrite(
     ``since`` (None: it was not tried yet). Raises CommitConflict, CommitUnknown (retry), and InvalidRequest for rows
     outside of the target.
     """
-    check_overwrite(table)
+    # 1
     with one_overwrite(table):
         return _overwritten(table, writer, results, target, since)
 
@@ -77,13 +76,11 @@ def commit_overwrite(
 def _overwritten(
     table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, since: int | None
 ) -> Snapshot | None:
-    # 1
-    seal_decided(table)
     # 2
     record = EpochRecord(writer, 0, now_ms(), tuple(results))
     runs = sequence_runs([record], {})
-    made = level0_files(table, runs, None)
-    written = {b.partition for b in made.files}
+    files = level0_files(table, runs, None)
+    written = {b.partition for b in files.files}
 
     # 3
     def attempt() -> Snapshot | None:
@@ -91,14 +88,14 @@ def _overwritten(
         if replaced is None:
             return None
         if not replaces_rows(table):
-            snapshot = _commit(table, writer, made, replaced, target, since)
+            snapshot = _commit(table, writer, files, replaced, target, since)
             forget_unassigned(table, runs)
             return snapshot
-        snapshot_of_rows = replace_rows(table, replaced.partitions, made.files)
+        snapshot_of_rows = replace_rows(table, replaced.partitions, files.files)
         with contextlib.suppress(LakelogError):  # the rows are committed, and orphan cleaning finds the rest
-            if not made.files:
+            if not files.files:
                 _drop_emptied(table, replaced.partitions)
-            made.delete(table)
+            files.delete(table)
             forget_unassigned(table, runs)
         return snapshot_of_rows
 
@@ -120,11 +117,11 @@ def drop_partitions(
 
     Raises NotFound for a spec without a partition, unless ``if_exists``.
     """
-    check_overwrite(table)
     with one_overwrite(table):
-        seal_decided(table)
-        found = existing_partitions(table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists)
-        return remove_partitions(table, found)
+        partitions = existing_partitions(
+            table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists
+        )
+        return remove_partitions(table, partitions)
 
 
 def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snapshot | None:
@@ -132,10 +129,10 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
     if not partitions:
         return None
     if replaces_rows(table):
-        made = replace_rows(table, partitions)
+        snapshot = replace_rows(table, partitions)
         with contextlib.suppress(LakelogError):  # the rows are deleted, and a compaction removes the files, too
             _drop_emptied(table, partitions)
-        return made
+        return snapshot
     return _drop_files(table, partitions, OVERWRITE, lambda latest: carried_properties(table, latest))
 
 
@@ -193,20 +190,18 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCo
             f"the partition columns are {', '.join(keys) or 'none'}. If the table has a primary key, write the rows "
             "with the row kind '-D'"
         )
-    check_overwrite(table)
     with one_overwrite(table):
-        seal_decided(table)
         live = _live_partitions(table, table.store.latest_snapshot())
-        found = partitions_meeting(table.schema, live, condition)
-        return _removed_rows(table, remove_partitions(table, found), found)
+        partitions = partitions_meeting(table.schema, live, condition)
+        return _removed_rows(table, remove_partitions(table, partitions), partitions)
 
 
-def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collection[bytes] | None) -> RowCounts:
+def _removed_rows(table: DynamicTable, snapshot: Snapshot | None, partitions: Collection[bytes] | None) -> RowCounts:
     """The rows of these partitions (None: all) in the snapshot before the one that has removed them."""
-    if made is None:
+    if snapshot is None:
         return row_counts()
     with contextlib.suppress(NotFound):  # expired meanwhile
-        splits = table.store.plan(snapshot_id=made.id - 1, partitions=partitions)
+        splits = table.store.plan(snapshot_id=snapshot.id - 1, partitions=partitions)
         exact = [split.exact_rows for split in splits]
         merged = [split for split, rows in zip(splits, exact, strict=True) if rows is None]
         if sum(split.row_count for split in merged) > _COUNTED_ROWS:
@@ -220,7 +215,7 @@ def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collec
 def _commit(
     table: DynamicTable,
     writer: str,
-    made: AssignedFiles,
+    files: AssignedFiles,
     replaced: Overwrite,
     target: OverwriteTarget,
     since: int | None,
@@ -236,12 +231,12 @@ def _commit(
         writer,
         0,
         OVERWRITE,
-        made.files,
+        files.files,
         prepare=properties,
         first_try=since is None,
         since=since,
         overwrite=replaced,
-        index=made.index,
+        index=files.index,
     )
     return commit_replacement(table, request)
 
@@ -290,13 +285,13 @@ class OverwriteWriter(RowWriter):
                 self._check_open()
             newest = self._table.store.snapshots.latest_id() or 0 if self._since is None else self._since
             try:
-                made = commit_overwrite(self._table, self._writer, [self._result], self._target, self._since)
+                snapshot = commit_overwrite(self._table, self._writer, [self._result], self._target, self._since)
             except CommitUnknown:
                 self._since = newest
                 raise
             self._is_committed = self._is_closed = True
             expire_best_effort(self._table)
-            return made
+            return snapshot
 
     def abort(self) -> None:
         """Drops the rows so far, also after a failure. Rows that come next replace the target; without any it stays.

@@ -12,7 +12,6 @@ from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.metrics import PARTITIONS_EXPIRED
 from lakelog.options.retention import PARTITION_EXPIRATION_STRATEGY, PARTITION_EXPIRATION_TIME
 from lakelog.paimon.rows.partition import decode_partition
-from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.retention import drop_old_partitions
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.overwrite import remove_partitions
@@ -54,7 +53,6 @@ def _drop_rows(table: DynamicTable, rule: PartitionRule) -> list[bytes]:
     if not table.schema.partition_keys:
         raise InvalidRequest(f"table {table.name} is not partitioned, so no partition can expire")
     with one_overwrite(table):
-        seal_decided(table)
         live = table.store.live_entries(table.store.latest_snapshot())
         now = local_time(storage_now_ms(table.io, table.path))
         old = pick_old_partitions(live, table.schema, rule, now)

@@ -32,9 +32,9 @@ class PositionedWriter:
 
     def __init__(self, table: DynamicTable, writer: str) -> None:
         self._table, self._writer = table, writer
-        found = waiting_epochs(table, writer)
-        self._epoch = found.newest().get(writer, -1) + 1
-        self._position = writer_position(found, writer)
+        epochs = waiting_epochs(table, writer)
+        self._epoch = epochs.newest().get(writer, -1) + 1
+        self._position = writer_position(epochs, writer)
         self._task: TaskWriter | None = None
         self._failure: BaseException | None = None
         if table.emits_log:
@@ -115,11 +115,11 @@ class PositionedWriter:
         if not self._table.emits_files:
             return None
         self.seal()
-        found = self._exact()
-        if found is None:
+        snapshot = self._exact()
+        if snapshot is None:
             seal_staged(self._table)  # epochs of an earlier process, which ``seal`` leaves to the next commit
-            found = self._exact()
-        return found
+            snapshot = self._exact()
+        return snapshot
 
     def _exact(self) -> Snapshot | None:
         snapshot, state = newest_state(self._table.store)

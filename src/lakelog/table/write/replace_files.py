@@ -54,9 +54,9 @@ def commit_rewrite(
     """
     # 1
     latest = table.store.latest_snapshot()
-    wanted = set(replaced)
-    entries = [e for e in table.store.live_entries(latest) if e.file.file_name in wanted]
-    if missing := wanted - {e.file.file_name for e in entries}:
+    names = set(replaced)
+    entries = [e for e in table.store.live_entries(latest) if e.file.file_name in names]
+    if missing := names - {e.file.file_name for e in entries}:
         raise CommitConflict(
             f"data file '{min(missing)}' of table {table.name} was replaced by another commit. Try again"
         )
@@ -92,28 +92,28 @@ def commit_rewrite(
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
-    held: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    files_of: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for entry in entries:
-        held[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
-    return [BucketFiles(*bucket_key, deleted_files=tuple(files)) for bucket_key, files in held.items()]
+        files_of[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+    return [BucketFiles(*bucket_key, deleted_files=tuple(files)) for bucket_key, files in files_of.items()]
 
 
 class _Vectors:
     """The deletion vectors in buckets from which files are removed."""
 
     def __init__(self, table: DynamicTable, latest: Snapshot | None, deleted: Sequence[BucketFiles]) -> None:
-        held = table.store.vector_files(latest)
+        vector_files = table.store.vector_files(latest)
         self._of = [
             (files, BucketVectors(table.io, table.store.paths, files.partition, files.bucket, entries))
             for files in deleted
-            if (entries := held.get((files.partition, files.bucket), []))
+            if (entries := vector_files.get((files.partition, files.bucket), []))
         ]
 
     @property
     def deleted(self) -> int:
         """Rows of the removed files that had been deleted before."""
-        found = (vectors.deleted(f.file_name for f in files.deleted_files) for files, vectors in self._of)
-        return sum(len(positions) for bucket in found for positions in bucket.values())
+        positions_of = (vectors.deleted(f.file_name for f in files.deleted_files) for files, vectors in self._of)
+        return sum(len(positions) for bucket in positions_of for positions in bucket.values())
 
     @property
     def without(self) -> IndexChange:

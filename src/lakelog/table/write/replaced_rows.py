@@ -17,6 +17,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import with_kind
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.write.dml_support import check_row_changes
@@ -50,15 +51,19 @@ def check_overwrite(table: DynamicTable) -> None:
 
 @contextlib.contextmanager
 def one_overwrite(table: DynamicTable) -> Iterator[None]:
-    """Keeps other overwrites of a table away for a block, if they write rows: both would find the same old rows.
+    """Context of an overwrite, which follows all epochs that are decided now.
 
-    Raises CommitConflict if another one runs for longer than ten minutes.
+    If overwrites write rows it keeps others away, because both would find the same old rows. Raises CommitConflict if
+    another one runs for longer than ten minutes, Unavailable, and the errors of ``check_overwrite``.
     """
+    check_overwrite(table)
     if not replaces_rows(table):
+        seal_decided(table)
         yield
         return
     busy = CommitConflict(f"another overwrite of table {table.name} is running. Try again when it has ended")
     with Leases(table.io, f"{table.path}/lakelog/overwrite").holding("rows", _WAIT_S, busy):
+        seal_decided(table)
         yield
 
 

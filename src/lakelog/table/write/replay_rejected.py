@@ -152,8 +152,8 @@ def _end_others(table: DynamicTable, own: str) -> None:
 
 def _chosen(table: DynamicTable, prefix: str) -> Sequence[RejectedEntry]:
     """The entries of the newest snapshot: those of a waiting epoch would come back with its seal."""
-    found = RejectedEntries(table).visible(is_waiting_too=False).entries
-    return [entry for entry in found if entry.is_of_log == (prefix == REPLAY_OF_LOG)]
+    entries = RejectedEntries(table).visible(is_waiting_too=False).entries
+    return [entry for entry in entries if entry.is_of_log == (prefix == REPLAY_OF_LOG)]
 
 
 @dataclass(frozen=True)

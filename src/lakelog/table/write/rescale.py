@@ -45,17 +45,15 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     chosen = OverwriteTarget(partition_values(table.schema, values or {}, table.name))
     latest = table.store.latest_snapshot()
     live = table.store.live_entries(latest)
-    wanted = table.schema.num_buckets
-    old = frozenset(
-        e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)
-    )
+    total = table.schema.num_buckets
+    old = frozenset(e.partition for e in live if e.total_buckets != total and chosen.matches(e.partition, table.schema))
     if latest is None or not old:
         return None
     read = table.all_rows
     files = tuple(
-        table.store.merged_files(made)
+        table.store.merged_files(files_of_bucket)
         for _, splits in groupby(read.store.plan(snapshot_id=latest, partitions=old), lambda split: split.partition)
-        for made in _rebucketed(read, splits)
+        for files_of_bucket in _rebucketed(read, splits)
     )
     seen = {file_key(split) for split in files_of(read, latest, old)}
 

@@ -40,7 +40,7 @@ def roll_back(
     files. Raises NotFound, InvalidRequest (a log of input rows whose merge engine cannot take rows back, without
     ``files_only``), CommitConflict, CommitUnknown (roll back again), Unavailable.
     """
-    if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
+    if sum(choice is not None for choice in (snapshot_id, tag, timestamp_ms)) != 1:
         raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
     table.check_rows_writable()
     table = table.with_newest_schema()

@@ -20,7 +20,6 @@ from lakelog.logstore.clients import close_clients
 from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
-from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal_thread import Sealer
@@ -104,8 +103,7 @@ class TableWriter(RowWriter):
         self._linger_s = table.options.need(LINGER).total_seconds() if table.emits_log else 0.0
         self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
         is_epoch = table.emits_log or (may_reject and Rejects.are_kept(table))
-        self._committer = Committer(table, self._writer, once=True) if is_epoch else None
-        self._sealer = None if self._committer is None else Sealer(self._committer, work=_seal)
+        self._sealer = Sealer(Committer(table, self._writer, once=True), work=seal_in_turn) if is_epoch else None
         # rows that only a compaction shows would be seen before their snapshot and not after it
         self._may_wait = table.emits_log and not (table.schema.is_keyed and needs_lookup(table.options))
         self._may_be_decided = False
@@ -155,11 +153,11 @@ class TableWriter(RowWriter):
                 return row_counts()
             try:
                 results = [self._task.finish()]
-                if self._committer is None:
+                if self._sealer is None:
                     commit_append(self._table, self._writer, results, self._epoch)
                 else:
                     self._may_be_decided = True
-                    self._committer.commit(self._epoch, results)
+                    self._sealer.committer.commit(self._epoch, results)
             except BaseException as why:
                 self._failure = why
                 raise
@@ -191,8 +189,8 @@ class TableWriter(RowWriter):
         with self._lock:
             if self._task is not None:
                 self._task.close()
-                if self._committer is not None and (self._task.has_appended or self._may_be_decided):
-                    self._committer.commit(self._epoch, [])  # stays until the next seal or close, for readers
+                if self._sealer is not None and (self._task.has_appended or self._may_be_decided):
+                    self._sealer.committer.commit(self._epoch, [])  # stays until the next seal or close, for readers
                 self._end_epoch()
             self._failure = None
 
@@ -215,29 +213,29 @@ class TableWriter(RowWriter):
             self._thread.submit(close_clients)
             self._thread.shutdown()
             self._thread = None
-        if self._committer is None or self._sealer is None:
+        if self._sealer is None:
             return
         self._sealer.stop()
         has_rows = self._has_rows()
         if has_rows:
             with after_decision(self._table.name):
-                seal_in_turn(self._committer, marks=True)
+                seal_in_turn(self._sealer.committer, marks=True)
             has_rows = self._has_rows()
             expire_best_effort(self._table)
         close_writer(self._writer)
         self._table.registered.drop(self._writer)
         if not has_rows:
-            self._committer.forget()
+            self._sealer.committer.forget()
 
     def _first_task(self) -> TaskWriter | LingeringTask:
-        if self._committer is not None and self._table.emits_log:
+        if self._sealer is not None and self._table.emits_log:
             take_over_best_effort(self._table)
-            self._committer.origin = register_writer(self._table, self._writer, BATCH, in_use=True)  # until close
-        make = partial(TaskWriter, self._table, self._writer, self._epoch, lane=0, rejects=self._rejects())
+            self._sealer.committer.origin = register_writer(
+                self._table, self._writer, BATCH, in_use=True
+            )  # until close
+        rejects = Rejects.of(self._table, self._writer, self._epoch, 0) if self._may_reject else None
+        make = partial(TaskWriter, self._table, self._writer, self._epoch, lane=0, rejects=rejects)
         return make() if self._thread is None else LingeringTask(self._thread, make, self._linger_s)
-
-    def _rejects(self) -> Rejects | None:
-        return Rejects.of(self._table, self._writer, self._epoch, 0) if self._may_reject else None
 
     def _has_rows(self) -> bool:
         """True if a decided epoch waits for its snapshot; one that was taken back does not."""
@@ -261,11 +259,6 @@ class TableWriter(RowWriter):
         else:
             with contextlib.suppress(LakelogError):
                 self.close()
-
-
-def _seal(committer: Committer) -> Snapshot | None:
-    """Seals the commits of a writer, or waits for a writer that does it for all."""
-    return seal_in_turn(committer)
 
 
 def _abandon(table: DynamicTable, writer: str, sealer: Sealer | None) -> None:

@@ -10,7 +10,6 @@ from typing import Final
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier, TableLocation
 from lakelog.catalog.names import FIRST
 from lakelog.errors import LakelogError, NotAllowed
-from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, may_be_secret, names_log_server, shown_value
 from lakelog.options.storage import STORAGE_OPTIONS
@@ -19,6 +18,7 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.service.terminal.guard.option_rules import check_catalog_options, check_hints, check_options
 from lakelog.service.terminal.guard.servers import check_servers, servers_of
 from lakelog.sql.runtime.statement import Privilege
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
 

@@ -75,7 +75,7 @@ def check_catalog_options(name: str, options: Mapping[str, str], files: bool) ->
     warehouse = options.get(WAREHOUSE, "")
     kind = options.get(CATALOG_TYPE.key, "").lower()
     is_served = kind in CATALOGS and CATALOGS.load(kind).commits_by_server
-    if _is_local(warehouse) and not is_served:
+    if scheme_of(warehouse) == "file" and not is_served:
         raise NotAllowed(
             f"the warehouse of catalog '{name}' is a directory on the server, which is not allowed here: give a URI "
             f"such as 's3://bucket/warehouse', or {_WHY}"
@@ -135,7 +135,3 @@ def _is_local_log(system: str | None, address: str) -> bool:
         return ("/" in address or "\\" in address) and "://" not in address
     name = system.strip()
     return name in LOG_SYSTEMS and log_factory(name).is_local
-
-
-def _is_local(location: str) -> bool:
-    return scheme_of(location) == "file"

@@ -67,7 +67,7 @@ def row_batches(table: pa.Table, shown: Shown, max_rows: int | None, max_bytes: 
         if max_rows is not None and shown.rows + len(batch) >= max_rows:
             shown.truncated = True
             break
-        plain = orjson.loads(orjson.dumps(_safe(row), default=str, option=JSON_OPTIONS))
+        plain = orjson.loads(orjson.dumps([_safe_value(value) for value in row], default=str, option=JSON_OPTIONS))
         size = len(orjson.dumps(plain))
         if shown.bytes + size > max_bytes:
             shown.truncated = True
@@ -81,11 +81,6 @@ def row_batches(table: pa.Table, shown: Shown, max_rows: int | None, max_bytes: 
     if batch:
         shown.rows += len(batch)
         yield batch
-
-
-def _safe(row: Iterable[Any]) -> list[Any]:
-    """A row with numbers that a browser would round as text, at any depth."""
-    return [_safe_value(value) for value in row]
 
 
 def _safe_value(value: Any) -> Any:

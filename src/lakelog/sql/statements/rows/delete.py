@@ -9,6 +9,7 @@ from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
 from lakelog.sql.dml.views import viewed_table
 from lakelog.sql.query.names import check_expression
+from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, counts_row
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
@@ -49,7 +50,8 @@ class Delete(ParsedStatement, needs=Privilege.WRITE):
             check_expression(self.condition, {self.table.alias: schema.field_names}, f"DELETE FROM {self.table.name}")
         if is_of_partitions(session, identifier, self.table, schema, self.condition):
             options = session.tables.canonical_options(self.table.options, "write")
-            return counts_row(session.tables.delete(identifier, self.condition, options))
+            partitions = None if self.condition is None else parse_filter(self.condition, schema)
+            return counts_row(session.tables.delete(identifier, partitions, options))
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [DELETE])
         return change_rows(session, identifier, RowsWhere(target, Clause(DELETE, condition)), self.table.options)

@@ -126,7 +126,7 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
             # as in a table of Spark, whose partition columns are its last ones
             columns = tuple(sorted(schema.field_names, key=lambda name: name in schema.partition_keys))
         if values:
-            columns = _without(columns or schema.field_names, values)
+            columns = tuple(c for c in columns or schema.field_names if c not in values)
         options = session.tables.canonical_options(self.options, "write")
         if not self.by_name and "$" not in identifier.table:  # the write refuses a system table
             self._check_lengths(columns or schema.field_names)
@@ -196,11 +196,11 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
         if both is not None:
             raise InvalidSchema(f"column '{both}' of INSERT INTO {self.name} is both in PARTITION and in the query")
 
-    def _own_columns(self, schema: TableSchema, given: Sequence[str]) -> tuple[str, ...]:
+    def _own_columns(self, schema: TableSchema, columns: Sequence[str]) -> tuple[str, ...]:
         """The given columns in the table's spelling. Raises InvalidSchema for an unknown or repeated one."""
         by_fold = {name.lower(): name for name in schema.field_names}
         out: list[str] = []
-        for column in given:
+        for column in columns:
             own = by_fold.get(column.lower())
             if own is None:
                 near = did_you_mean(column, schema.field_names)
@@ -210,10 +210,6 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
                 raise InvalidSchema(f"column '{own}' is named twice in INSERT INTO {self.name} (…)")
             out.append(own)
         return tuple(out)
-
-
-def _without(columns: tuple[str, ...], values: Mapping[str, str | None]) -> tuple[str, ...]:
-    return tuple(c for c in columns if c not in values)
 
 
 def _at_query(cursor: TokenStream, ahead: int) -> bool:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.catalog.names import FIRST
-from lakelog.errors import InvalidRequest, NotFound
-from lakelog.lake.output.describe import describe
+from lakelog.errors import Corrupt, InvalidRequest, NotFound
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.io.logs import fields
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.query.predicate_parser import parse_filter
-from lakelog.sql.views.create import forget_view, views_of
+from lakelog.sql.runtime.describe import describe
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.copies.backup_store import BackupPoint, BackupStore
 from lakelog.table.copies.replication import promote
 from lakelog.table.copies.restore import restore_new
 from lakelog.table.create import create_table, drop_table
+from lakelog.table.cuts.writer import forget_cuts
 from lakelog.table.maintenance.analyze import analyze
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options, check_no_plain_secrets
 from lakelog.table.model.row_counts import RowCounts
-from lakelog.table.open import base_of, open_table, scan_of
+from lakelog.table.open import base_of, identifier_of, open_table, scan_of
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.write.dml_support import DmlSupport, changeable
 from lakelog.table.write.overwrite import delete_partitions, drop_partitions, truncate
+
+_LOG: Final = logging.getLogger("lakelog.views")
 
 
 class CatalogTables:
@@ -49,7 +54,7 @@ class CatalogTables:
         return sorted(name for name in self._catalogs if name != FIRST)
 
     def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
-        """Adds a catalog; writes nothing, and contacts no server."""
+        """Adds a catalog with an unused name; contacts no server. Raises InvalidOption, NotInstalled."""
         self.add_catalog(name, CatalogConfig.of(name, options))
 
     def add_catalog(self, name: str, config: CatalogConfig) -> None:
@@ -66,7 +71,7 @@ class CatalogTables:
         return open_table(self._of(identifier.catalog), identifier, hints, self._of)
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
-        """The columns of a read with these options, None if there is no such table."""
+        """The columns of a read with these options (without any: the newest); None if there is no such table."""
         catalog = self._of(identifier.catalog)
         if not _can_be(base_of(identifier)):
             return None  # parquet.`/path` is a valid name, but not of a lakelog table
@@ -82,7 +87,7 @@ class CatalogTables:
         return scan_of(self.open(identifier, options)).row_schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Creates a table and its log. Raises InvalidOption for a secret in plain text."""
+        """Creates a table and its log. Raises AlreadyExists, InvalidOption for a secret in plain text."""
         check_no_plain_secrets(schema.options, schema.options)
         create_table(self._of(identifier.catalog), identifier, schema, if_not_exists)
 
@@ -97,11 +102,11 @@ class CatalogTables:
         promote(self._of(identifier.catalog), identifier, options)
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
-        """Drops a table and, if lakelog owns it, its log."""
+        """Drops a table and, if lakelog owns it, its log. Raises NotFound unless ``if_exists``."""
         drop_table(self._of(identifier.catalog), identifier, if_exists, purge)
 
     def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
-        """Removes all rows, or those of some partitions."""
+        """Removes all rows, or those of the partitions with these values. Raises NotFound if no partition has them."""
         truncate(self.open(identifier, options), partition)
 
     def drop_partitions(
@@ -111,28 +116,27 @@ class CatalogTables:
         if_exists: bool,
         options: Mapping[str, str],
     ) -> None:
-        """Removes partitions."""
+        """Removes the partitions with these values of partition columns. Raises NotFound unless ``if_exists``."""
         drop_partitions(self.open(identifier, options), partitions, if_exists)
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
-        """Deletes whole partitions."""
-        table = self.open(identifier, options)
-        return delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
+    def delete(self, identifier: Identifier, condition: Predicate | None, options: Mapping[str, str]) -> RowCounts:
+        """Deletes the partitions that match a condition on partition columns; all rows without one."""
+        return delete_partitions(self.open(identifier, options), condition)
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
-        """The support of a table for these row-level actions."""
+        """The support of a table for UPDATE, DELETE and MERGE. Raises UnsupportedFeature for one of the actions."""
         return changeable(self.open(identifier, options), actions)
 
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
-        """Computes statistics and commits them."""
+        """Computes statistics of the table and of some columns (None: of all), and commits them."""
         analyze(self.open(identifier), columns)
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
-        """Changes a table's schema; returns the changed table."""
+        """Writes one new schema with all changes; returns the table. Raises NotFound, InvalidRequest."""
         return alter_table(self._of(identifier.catalog), identifier, changes)
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        """Renames a table within its catalog."""
+        """Renames a table within its catalog. Raises NotFound, AlreadyExists."""
         if identifier.catalog != new.catalog:
             raise InvalidRequest(
                 f"table {identifier} cannot become {new}, which is in another catalog: run CREATE TABLE … AS SELECT "
@@ -141,7 +145,7 @@ class CatalogTables:
         rename_table(self._of(identifier.catalog), identifier, new)
 
     def list_tables(self, database: str, catalog: str = FIRST) -> list[str]:
-        """Table names of a database."""
+        """Table names of a database. Raises NotFound."""
         return self._of(catalog).list_tables(database)
 
     def list_databases(self, catalog: str = FIRST) -> list[str]:
@@ -149,11 +153,11 @@ class CatalogTables:
         return self._of(catalog).list_databases()
 
     def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
-        """Creates a database."""
+        """Creates a database. Raises AlreadyExists unless ``if_not_exists``."""
         self._of(catalog).create_database(name, if_not_exists)
 
     def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str = FIRST) -> None:
-        """Drops a database; with ``cascade`` drops its tables and their logs first."""
+        """Drops a database; with ``cascade`` its tables and their logs first. Raises NotFound unless ``if_exists``."""
         there = self._of(catalog)
         views: list[ViewDefinition] = []
         if cascade and name in there.list_databases():
@@ -165,18 +169,18 @@ class CatalogTables:
             forget_view(self, definition)
 
     def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str]]:
-        """(column, type, comment) rows."""
+        """(name, type, comment) of each column; ``extended`` adds rows about the table. Raises NotFound."""
         return describe(self.open(identifier), extended)
 
-    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
-        """Checks options."""
-        return canonical_options(given, scope)
+    def canonical_options(self, options: Mapping[str, str], scope: str) -> dict[str, str]:
+        """Checked options with canonical keys; scope is ``table``, ``read`` or ``write``. Raises InvalidOption."""
+        return canonical_options(options, scope)
 
     def _of(self, catalog: str) -> Catalog:
-        found = self._catalogs.get(catalog)
-        if found is None:
+        named = self._catalogs.get(catalog)
+        if named is None:
             raise NotFound(f"catalog '{catalog}' was dropped; catalogs: {', '.join(self.list_catalogs())}")
-        return found
+        return named
 
 
 def _can_be(identifier: Identifier) -> bool:
@@ -186,3 +190,29 @@ def _can_be(identifier: Identifier) -> bool:
     except InvalidRequest:
         return False
     return True
+
+
+def forget_view(tables: CatalogTables, definition: ViewDefinition) -> None:
+    """Removes what keeps snapshots for a view that was dropped, from its sources that exist."""
+    for source in map(identifier_of, definition.sources):
+        if tables.load_schema(source) is not None:
+            table = tables.open(source)
+            forget_cuts(table, definition.writer)
+            consumers = table.store.consumers
+            if consumers.position(definition.writer) is not None:
+                consumers.delete(definition.writer)
+
+
+def views_of(tables: CatalogTables, catalog: str) -> Iterator[tuple[Identifier, ViewDefinition]]:
+    """All views of a catalog, by name, without those whose definition is damaged."""
+    for database in tables.list_databases(catalog):
+        for name in tables.list_tables(database, catalog):
+            identifier = Identifier(database, name, catalog)
+            schema = tables.load_schema(identifier)
+            try:
+                definition = None if schema is None else ViewDefinition.of(schema)
+            except Corrupt as why:
+                _LOG.warning("view %s: %s", identifier, why, extra=fields(table=str(identifier)))
+                continue
+            if definition is not None:
+                yield identifier, definition

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakelog.sql.embedded.casts import as_kind, call, cast_in_place
-from lakelog.sql.embedded.translation import Methods, Translation, whole_literal
+from lakelog.sql.embedded.functions.translation import Methods, Translation, whole_literal
 from lakelog.sql.embedded.types import BOOLEAN, INT, STRING, WHOLE, Kind
 from lakelog.state.spark_functions import LOWER, UPPER, NeedsSpark
 

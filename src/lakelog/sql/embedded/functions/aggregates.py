@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakelog.sql.embedded.casts import Part, cast_in_place, decimal_average, whole_call
-from lakelog.sql.embedded.translation import Methods, Translation, need_number, whole_literal
+from lakelog.sql.embedded.functions.translation import Methods, Translation, need_number, whole_literal
 from lakelog.sql.embedded.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, OTHER, WHOLE, Kind, sum_kind
 from lakelog.state.spark_functions import NeedsSpark
 

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakelog.sql.embedded.casts import TIMES, as_kind, as_time, call, check_cast, is_number_text, target, time_of
-from lakelog.sql.embedded.translation import Methods, Translation, whole_literal
+from lakelog.sql.embedded.functions.translation import Methods, Translation, whole_literal
 from lakelog.sql.embedded.types import DATE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, WHOLE, Kind
 from lakelog.state.spark_functions import INSTANT, TRUNCATED, WHOLE_OF_TEXT, NeedsSpark
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakelog.merge.table_rules import log_content
 from lakelog.options.constraints import constraints_of
 from lakelog.options.log import CHANGES, INPUT, shown_value
-from lakelog.options.notebook import rows_html, time_text
+from lakelog.options.notebook import time_text
 from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
 from lakelog.options.view import VIEW
@@ -56,13 +56,13 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
 
 
 def _catch_up(table: DynamicTable) -> Rows:
-    found = catch_up_of(table)
-    if found is not None:
+    state = catch_up_of(table)
+    if state is not None:
         return [
             (
                 "log written since",
-                time_text(found.time_ms),
-                f"writer {found.writer} had caught up in epoch {found.epoch}",
+                time_text(state.time_ms),
+                f"writer {state.writer} had caught up in epoch {state.epoch}",
             )
         ]
     return [("log written since", "not yet", "rows are written to the files only")] if is_backfilling(table) else []
@@ -76,20 +76,3 @@ _MODES = {
     "all": "the log holds every change with its before-image",
     "upsert": "the log holds the newest row of a key, without before-images",
 }
-
-
-def table_html(table: DynamicTable) -> str:
-    """Name, keys, stores and newest snapshot, and the columns; reads no row."""
-    schema, log, snapshot = table.schema, table.log, table.store.latest_snapshot()
-    facts = {
-        "primary key": ", ".join(schema.primary_keys),
-        "partitioned by": ", ".join(schema.partition_keys),
-        "buckets": str(schema.num_buckets),
-        "log": "" if log is None else f"{log.system}, {log.topic}",
-    }
-    if snapshot is not None:
-        count = snapshot.total_record_count
-        records = "" if count is None else f", {count:,} records"
-        facts["snapshot"] = f"{snapshot.id}, {time_text(snapshot.time_millis)}{records}"
-    shown = " · ".join(f"{name}: {value}" for name, value in facts.items() if value)
-    return rows_html(f"{table.name} · {shown}", ("column", "type", "comment"), describe(table))

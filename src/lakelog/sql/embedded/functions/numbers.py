@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakelog.sql.embedded.casts import as_kind, call, cast_in_place, roomy
-from lakelog.sql.embedded.translation import Methods, Translation, need_number, whole_literal
+from lakelog.sql.embedded.functions.translation import Methods, Translation, need_number, whole_literal
 from lakelog.sql.embedded.types import (
     BIGINT,
     DATE,
