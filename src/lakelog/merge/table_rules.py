@@ -21,7 +21,7 @@ from lakelog.options.table import (
     SEQUENCE_FIELD,
 )
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.types import AtomicType
+from lakelog.paimon.types.types import is_text
 
 _LOOKUP_PRODUCER: Final = "lookup"
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
@@ -90,7 +90,7 @@ def check_kind_column(schema: TableSchema) -> None:
     if name is None:
         return
     kind = schema.field(name).type if name in schema.field_names else None
-    if not isinstance(kind, AtomicType) or kind.root not in ("CHAR", "VARCHAR"):
+    if not is_text(kind):
         raise InvalidOption(f"option '{ROWKIND_FIELD.key}' = '{name}' must be a column of type STRING")
 
 

@@ -161,10 +161,10 @@ def _constants(partition: bytes, table: TableSchema) -> dict[str, pa.Scalar]:
     """The values of the partition columns."""
     values = decode_partition(partition, table) if table.partition_keys else ()
     fields = table.select(table.partition_keys)
-    return {f.name: _scalar(value, arrow_type(f.type)) for f, value in zip(fields, values, strict=True)}
+    return {f.name: scalar_of(value, arrow_type(f.type)) for f, value in zip(fields, values, strict=True)}
 
 
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+def scalar_of(value: Any, kind: pa.DataType) -> pa.Scalar:
     """An Arrow scalar; pyarrow does not convert nanoseconds (``numpy.datetime64``) to a type with a time zone."""
     return pa.scalar(value).cast(kind) if isinstance(value, np.datetime64) else pa.scalar(value, kind)
 

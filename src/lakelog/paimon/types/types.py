@@ -177,6 +177,11 @@ class VectorType(DataType):
         return {"type": self._with_nullability("VECTOR"), "element": self.element.to_json(), "length": self.length}
 
 
+def is_text(kind: DataType | None) -> bool:
+    """True for CHAR and VARCHAR, which STRING is."""
+    return isinstance(kind, AtomicType) and kind.root in ("CHAR", "VARCHAR")
+
+
 def is_ordered(kind: DataType) -> bool:
     """True for the types whose values have an order: all atomic ones except VARIANT and BLOB."""
     return isinstance(kind, AtomicType) and kind.root not in ("VARIANT", "BLOB")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lakelog.io.metrics import METER, Step
 from lakelog.lake import Lake
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.types import AtomicType, DataType
+from lakelog.paimon.types.types import is_text
 from lakelog.service.migration.source import (
     SHOWN_KEYS,
     KeyFaults,
@@ -59,7 +59,7 @@ class SparkSource(Source):
         folders = {name.lower() for name in self.partition_by}
         columns = [
             f"CAST({quoted_name(old)} AS STRING) AS {quoted_name(name)}"
-            if name.lower() in folders and _is_text(definition.field(name).type)
+            if name.lower() in folders and is_text(definition.field(name).type)
             else f"{quoted_name(old)} AS {quoted_name(name)}"
             for old, name in zip(self._frame.columns, names, strict=True)
         ]
@@ -90,10 +90,6 @@ class SparkSource(Source):
             rows = lake.write(self._frame, table, options, missing="null")["num_inserted_rows"]
         check_count(rows, expected, f"Drop table {table}, and repeat the command")
         return rows
-
-
-def _is_text(kind: DataType) -> bool:
-    return isinstance(kind, AtomicType) and kind.root in ("CHAR", "VARCHAR")
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.engine.plan_nodes import MAPS, items
+from lakelog.spark.engine.plan_nodes import MAPS
 from lakelog.spark.native.native_scan import python_frame
 from lakelog.spark.read.batch_reader import RELATION_OPTION
 from lakelog.spark.read.task_frame import TASKS_OF
-from lakelog.spark.runtime.types import quoted
+from lakelog.spark.runtime.types import items, quoted
 from lakelog.spark.session.attach import spark_sql
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.model.dynamic_table import DynamicTable

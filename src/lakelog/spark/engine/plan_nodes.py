@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lakelog.options.log import CHANGELOG_MODES
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.runtime.types import items
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.sql.runtime.query_plan import LOOKUP_LEFT
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -20,11 +21,6 @@ _PASSED: Final = re.compile(rf"{_KIND}|cast\({_KIND} as string\) AS {_KIND}|stru
 MAPS: Final = ("MapInArrow", "PythonMapInArrow", "MapInPandas")
 """Functions of Python, whose rows keep the kind if it is one of their columns; lookup joins are such, too."""
 _NAMED: Final = f"{ROW_KIND_COLUMN}#"
-
-
-def items(sequence: Any) -> list[Any]:
-    """The elements of a sequence of Scala."""
-    return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def nodes(plan: Any, ctes: Mapping[int, Any] = MappingProxyType({})) -> Iterator[Any]:

@@ -21,7 +21,8 @@ from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.compat.kinds import frame_of_plan
-from lakelog.spark.engine.plan_nodes import MAPS, ChangingReads, items, looks_at_kinds, nodes
+from lakelog.spark.engine.plan_nodes import MAPS, ChangingReads, looks_at_kinds, nodes
+from lakelog.spark.runtime.types import items
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND
 from lakelog.table.model.dynamic_table import DynamicTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -228,6 +228,11 @@ def can_assign(have: SparkType, want: SparkType, is_time: bool = False) -> bool:
 def checks_casts(spark: SparkSession) -> bool:
     """True if a cast of the session fails for a value that does not fit."""
     return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+
+
+def items(sequence: Any) -> list[Any]:
+    """The elements of a sequence of Scala."""
+    return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def quoted(name: str) -> str:

@@ -19,6 +19,7 @@ from lakelog.options.log import CHANGES, LOG_CONTENT
 from lakelog.options.table import MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.compat.failures import refuses_mode
+from lakelog.spark.runtime.types import items
 from lakelog.spark.write.append_stream import each_batch
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -77,7 +78,7 @@ def _check_groups(frame: DataFrame, table: DynamicTable, what: str) -> None:
     """Raises InvalidRequest unless each group is the row of one key, and no group leaves the result unseen."""
     state = frame.sparkSession._jsparkSession.sessionState()
     node = state.optimizer().execute(frame._jdf.queryExecution().analyzed())
-    output = {a.name(): a for a in _items(node.output())}
+    output = {a.name(): a for a in items(node.output())}
     keys = table.schema.primary_keys
     missing = [key for key in keys if key not in output]
     if missing:
@@ -93,7 +94,7 @@ def _check_groups(frame: DataFrame, table: DynamicTable, what: str) -> None:
         )
     if kind != "Aggregate":
         raise InvalidRequest(f"{what} must end with the aggregation, and {kind} follows it: leave it out")
-    groups, found = _items(node.groupingExpressions()), set[int]()
+    groups, found = items(node.groupingExpressions()), set[int]()
     for key, column in _below(columns, node.aggregateExpressions()).items():
         of_key = [i for i, group in enumerate(groups) if group.semanticEquals(column)]
         if not of_key and not column.foldable():
@@ -133,7 +134,7 @@ def _check_nulls(frame: DataFrame, table: DynamicTable, what: str) -> None:
 
 def _below(columns: Mapping[str, Any], named: Any) -> dict[str, Any]:
     """The expressions that produce columns, from the named expressions of the node that has them."""
-    by_id = {item.exprId().id(): item for item in _items(named)}
+    by_id = {item.exprId().id(): item for item in items(named)}
     found = {}
     for name, column in columns.items():
         is_name = _kind(column) == "AttributeReference"
@@ -155,8 +156,3 @@ def _is_wider(cast: Any) -> bool:
 
 def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
-
-
-def _items(sequence: Any) -> list[Any]:
-    """The elements of a sequence of Scala."""
-    return [sequence.apply(i) for i in range(sequence.size())]

@@ -20,6 +20,7 @@ from lakelog.paimon.types.types import (
     MultisetType,
     RowType,
     VectorType,
+    is_text,
 )
 from lakelog.sql.dml.row_changes import Clause
 from lakelog.sql.query.planner import plan_query
@@ -90,14 +91,10 @@ def _can_assign(have: DataType, want: DataType) -> bool:
     if isinstance(have, MapType) and isinstance(want, MapType):
         return _can_assign(have.key, want.key) and _can_assign(have.value, want.value)
     if not (isinstance(have, AtomicType) and isinstance(want, AtomicType)):
-        return type(have) is type(want) or isinstance(want, VectorType | MultisetType) or _is_text(have)
-    if have.root == want.root or _is_text(have) or _is_text(want):
+        return type(have) is type(want) or isinstance(want, VectorType | MultisetType) or is_text(have)
+    if have.root == want.root or is_text(have) or is_text(want):
         return True
     return any(have.root in roots and want.root in roots for roots in (_NUMBERS, _TIMES, _BYTES))
-
-
-def _is_text(kind: DataType) -> bool:
-    return isinstance(kind, AtomicType) and kind.root in ("CHAR", "VARCHAR")
 
 
 Path = tuple[str, ...]
@@ -151,9 +148,10 @@ def default_value(column: DataField) -> str:
 def default_sql(column: DataField) -> str:
     """The default of a column as SQL of its type, among other values; NULL without one."""
     text = default_text(column)
-    is_text = isinstance(column.type, AtomicType) and column.type.root in ("CHAR", "VARCHAR")
-    if text is None or is_text or text.lower() in ("true", "false") or re.fullmatch(r"-?\d+(\.\d+)?", text):
-        return default_value(column) if text is None or is_text else text
+    if text is None or is_text(column.type):
+        return default_value(column)
+    if text.lower() in ("true", "false") or re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return text
     return f"CAST({default_value(column)} AS {type_text(column.type.with_nullable(True))})"
 
 

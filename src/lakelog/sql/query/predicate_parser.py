@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement, did_you_mean
 from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.paimon.types.types import AtomicType, DataField, is_text
 from lakelog.sql.syntax.lexer import tokenize
 from lakelog.sql.syntax.literals import literal_value
 from lakelog.sql.syntax.source_text import point_at
@@ -222,7 +222,7 @@ class _FilterReader:
     def _like(self, node: exp.Like) -> Predicate:
         column = self._column(node.this)
         pattern = node.expression
-        if not (isinstance(pattern, exp.Literal) and pattern.is_string and _is_text(column)):
+        if not (isinstance(pattern, exp.Literal) and pattern.is_string and is_text(column.type)):
             raise self._unsupported(node)
         prefix = pattern.this[:-1] if pattern.this.endswith("%") else pattern.this
         if any(sign in prefix for sign in "%_\\"):
@@ -279,7 +279,3 @@ def _value_of(column: DataField, value: Any) -> Any:
 def _digits(value: Decimal) -> str:
     """A number as SQL has it; one with a large exponent as it is, because its zeros would fill the memory."""
     return format(value, "f") if value.is_finite() and abs(value.adjusted()) < _MOST_ZEROS else str(value)
-
-
-def _is_text(column: DataField) -> bool:
-    return isinstance(column.type, AtomicType) and column.type.root in ("CHAR", "VARCHAR")

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakelog.errors import Corrupt, OffsetExpired
 from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
+from lakelog.table.log.committed_reader import last_offset
 from lakelog.table.log.position import headers_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.attempt import BucketAppend
@@ -130,7 +131,7 @@ class RowCounter:
                 if here and tally.first_ms is None:
                     tally.first_ms = int(heads["time"].filter(is_chosen)[0])
                 tally.rows, share = tally.rows + here, here / records.num_rows
-                records_read, read = records_read + records.num_rows, _last(records) + 1
+                records_read, read = records_read + records.num_rows, last_offset(records) + 1
                 if records_read >= _MOST_READ or tally.rows >= _MOST_READ:
                     tally.rows += round(share * scan.reader.count(bucket, read, end, MOST_LAG))
                     break
@@ -142,11 +143,6 @@ class RowCounter:
         except Corrupt:  # a reader of the log names it
             return int(records.num_rows)
         return int(counts.sum())
-
-
-def _last(records: pa.Table) -> int:
-    offset: int = records.column("offset")[records.num_rows - 1].as_py()
-    return offset
 
 
 _ATTEMPT: Final[Mapping[str, type[pl.DataType]]] = {"writer": pl.String, "epoch": pl.Int64, "attempt": pl.String}

@@ -49,7 +49,7 @@ class VisibleBatch:
     @property
     def next(self) -> int:
         """The offset after its last record."""
-        return _last(self.records) + 1
+        return last_offset(self.records) + 1
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class CommittedReader:
                 yield part
             done, start = before, end
         for rows in _chosen(records.slice(done), unowned[done:]):
-            yield VisibleBatch(rows, start, _last(records) + 1)
+            yield VisibleBatch(rows, start, last_offset(records) + 1)
 
     def _counting(self, bucket: int, commit: Commit) -> Commit:
         return commit if self.switch is None else self.switch.counting(bucket, commit)
@@ -174,7 +174,8 @@ def _has(offsets: np.ndarray, start: int, end: int) -> bool:
     return bool(np.searchsorted(offsets, start) < np.searchsorted(offsets, end))
 
 
-def _last(records: pa.Table) -> int:
+def last_offset(records: pa.Table) -> int:
+    """The offset of the last of some records."""
     last: int = records.column("offset")[records.num_rows - 1].as_py()
     return last
 

@@ -32,7 +32,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.log.clients import appender_of, reader_of
 from lakelog.table.log.record_schemas import RecordSchemas
-from lakelog.table.maintenance.state_changes import state_changes
+from lakelog.table.maintenance.state_changes import id_of, state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import PublishedLink, PublishedLinks, fingerprint_of
 from lakelog.table.read.committed_rows import CommittedRows
@@ -124,8 +124,8 @@ class Publication:
             # 3
             following = PublishedLink(
                 number=link.number + 1,
-                base=link.snapshot if link_of_changes.attempt else _id_of(target),
-                snapshot=_id_of(target),
+                base=link.snapshot if link_of_changes.attempt else id_of(target),
+                snapshot=id_of(target),
                 since=verified,
                 attempt=link_of_changes.attempt,
                 firsts=link_of_changes.firsts,
@@ -228,10 +228,6 @@ class Publication:
         keys = table.schema.primary_keys
         messages = self._format.messages(rows, kinds, table.changelog_mode, keys, header, places)
         yield from ((bucket, m.records) for m in messages.values())
-
-
-def _id_of(snapshot: Snapshot | None) -> int:
-    return 0 if snapshot is None else snapshot.id
 
 
 def published_from(table: DynamicTable) -> int | None:

@@ -77,7 +77,7 @@ def _keyed_changes(
         if removed != added:
             yield from _selected(_surplus(table, removed, added), names)
     old, new = ([s for s in splits if s.partition not in moved] for splits in (old, new))
-    for split in plan_diff(old, new, _id_of(after)):
+    for split in plan_diff(old, new, id_of(after)):
         total = (*split.before, *split.after)[0].total_buckets
         files = None if touched is None else touched.get((split.partition, split.bucket))
         if touched is not None and files is None:
@@ -100,7 +100,8 @@ def _moved_partitions(
     return moved | ({split.partition for split in (*old, *new)} if was_overwritten else set())
 
 
-def _id_of(snapshot: Snapshot | None) -> int:
+def id_of(snapshot: Snapshot | None) -> int:
+    """The number of a snapshot, 0 before the first one."""
     return 0 if snapshot is None else snapshot.id
 
 
@@ -109,7 +110,7 @@ def _touched_files(
 ) -> dict[BucketKey, Written] | None:
     """(Partition, bucket) → the files that have every key whose row may differ; None if a commit is unknown."""
     out: dict[BucketKey, Written] = {}
-    is_forward = _id_of(before) <= _id_of(after)
+    is_forward = id_of(before) <= id_of(after)
     try:
         between = _snapshots_between(table, before, after)
     except NotFound:
@@ -127,7 +128,7 @@ def _touched_files(
 
 def _snapshots_between(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> list[Snapshot]:
     """The snapshots after the older and up to the newer one. Raises NotFound if one of them has expired."""
-    first, last = sorted((_id_of(before), _id_of(after)))
+    first, last = sorted((id_of(before), id_of(after)))
     if first and first not in table.store.snapshots.chain_ids():
         raise NotFound(f"snapshot {first} of table {table.name} has expired")
     return [table.store.snapshot(number) for number in range(first + 1, last + 1)]
@@ -148,7 +149,7 @@ def _is_shown_by_compaction(table: DynamicTable, file: DataFileMeta) -> bool:
 def _multiset_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
     store = table.store
     try:
-        steps = _snapshots_between(table, before, after) if _id_of(before) <= _id_of(after) else None
+        steps = _snapshots_between(table, before, after) if id_of(before) <= id_of(after) else None
     except NotFound:
         steps = None
     if steps is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
+from lakelog.filestore.read.data_file_reader import scalar_of
 from lakelog.filestore.read.plan import Split, skips_level_zero
 from lakelog.filestore.read.positions import LocatedRows, located_rows
 from lakelog.filestore.read.superseded_rows import merges_by_position
@@ -100,7 +100,7 @@ class LocatedScan(TableScan):
         kind = arrow_type(_field(name, schema).type)
         if name == PARTITION:
             values = decode_partition(split.partition, schema)
-            parts = [pa.repeat(_scalar(v, part.type), size) for v, part in zip(values, kind, strict=True)]
+            parts = [pa.repeat(scalar_of(v, part.type), size) for v, part in zip(values, kind, strict=True)]
             return pa.StructArray.from_arrays(parts, fields=list(kind))
         if rows.file is None or rows.positions is None:
             return pa.nulls(size, kind)
@@ -111,7 +111,7 @@ class LocatedScan(TableScan):
         if name == FILE_PATH:
             return pa.repeat(pa.scalar(path), size)
         values = (path, rows.file.file_name, rows.file.file_size)
-        parts = [pa.repeat(_scalar(v, part.type), size) for v, part in zip(values, list(kind)[:-1], strict=True)]
+        parts = [pa.repeat(scalar_of(v, part.type), size) for v, part in zip(values, list(kind)[:-1], strict=True)]
         return pa.StructArray.from_arrays([*parts, index], fields=list(kind))
 
 
@@ -169,7 +169,3 @@ def _field(name: str, schema: TableSchema) -> DataField:
     else:
         return DataField(at, name, _COUNT if name == ROW_INDEX else _TEXT)
     return DataField(at, name, RowType(tuple(DataField(at + i, *part) for i, part in enumerate(parts, 1))))
-
-
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(value).cast(kind) if isinstance(value, np.datetime64) else pa.scalar(value, kind)
