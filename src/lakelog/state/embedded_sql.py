@@ -24,7 +24,7 @@ def duckdb_module() -> Any:
     try:
         import duckdb  # noqa: PLC0415 - an extra
     except ImportError as missing:
-        raise NotInstalled("SQL without Spark needs DuckDB: pip install 'lakelog[sql]'") from missing
+        raise NotInstalled("this needs DuckDB: pip install 'lakelog[sql]'") from missing
     return duckdb
 
 

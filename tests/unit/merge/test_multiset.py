@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
-from lakelog.merge.multiset import Multiset
 from lakelog.merge.runs import fold_rows
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.table.read.log_range import Multiset
 
 
 def netted(rows: list[tuple[int, int]]) -> list[int]:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict, fields
+from datetime import datetime
 from typing import Any, Final
 
 import click
+import orjson
 import pyarrow as pa
 
 from lakelog.cli.console.connection import connect
 from lakelog.cli.console.names import complete_tables
 from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
-from lakelog.cli.console.process import Process
-from lakelog.cli.maintenance.optimizer_events import ShownEvents
+from lakelog.cli.console.process import SCREEN, Process
 from lakelog.errors import InvalidOption
+from lakelog.io.quantities import format_bytes
 from lakelog.lake import Lake
 from lakelog.options.option import parse_duration, parse_size
 from lakelog.options.registry import Registry
-from lakelog.service.optimizer.optimizer import Optimizer
+from lakelog.service.optimizer.optimizer import Event, Optimizer
 from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.health.actions import KINDS
-from lakelog.table.maintenance.run_history import FAILED
+from lakelog.table.maintenance.run_history import FAILED, Run
 
 _SESSIONS: Final[Registry[Any]] = Registry("session", {"spark": "lakelog.spark.session.session:session_at"})
 _PLAN: Final = pa.schema(
@@ -151,3 +156,47 @@ def _run_events(optimizer: Optimizer, format_name: str) -> int:
     for one in failed:
         click.echo(f"{one.table}: {one.failure}", err=True)
     return 1 if failed else 0
+
+
+class ShownEvents:
+    """Prints events as they arrive, from any thread: ended runs on stdout, troubles on stderr."""
+
+    def __init__(self, format_name: str) -> None:
+        self._format = format_name
+        self._has_header = self._has_inspected = False
+
+    def show(self, event: Event) -> None:
+        """Prints one event."""
+        with SCREEN.printing():
+            if event.kind == "ended" and event.run is not None:
+                self._print(event.run)
+            elif event.kind == "failed":
+                click.echo(f"{event.table}: {event.text}", err=True)
+            elif event.kind == "inspected" and not self._has_inspected:
+                self._has_inspected = True
+                count = "1 table" if event.total == 1 else f"{event.total:,} tables"
+                click.echo(f"maintaining {count}", err=True)
+
+    def _print(self, run: Run) -> None:
+        if self._format == "jsonl":
+            click.echo(orjson.dumps(asdict(run)).decode())
+        elif self._format == "csv":
+            writer = csv.DictWriter(sys.stdout, [f.name for f in fields(Run)], lineterminator="\n")
+            if not self._has_header:
+                writer.writeheader()
+            self._has_header = True
+            writer.writerow(asdict(run))
+            sys.stdout.flush()
+        else:
+            click.echo(run_line(run))
+
+
+def run_line(run: Run) -> str:
+    """A run as one line."""
+    when = datetime.fromtimestamp(run.started_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    text = f"{when} {run.table} {run.kind} {run.outcome} in {run.seconds:.1f} s"
+    if run.files_before and run.snapshot is not None:
+        sizes = f"{format_bytes(run.bytes_before)}) became {run.files_after} ({format_bytes(run.bytes_after)})"
+        text += f", snapshot {run.snapshot}: {run.files_before} files ({sizes}"
+    details = "; ".join(part for part in (run.detail, f"because {run.reason}") if part)
+    return f"{text}: {details}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import InvalidRequest, NotInstalled
+from lakelog.errors import InvalidRequest
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.options.boundary import shown_value
 from lakelog.sql.query.predicate_parser import Condition, predicate_of
+from lakelog.state.embedded_sql import duckdb_module
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
@@ -85,10 +85,7 @@ class TableReading(ArrowRows):
         DuckDB reads the columns and files that its query needs, when it runs. ``connection`` is one of DuckDB, by
         default that of the process. Raises NotInstalled without DuckDB, InvalidRequest for another object.
         """
-        try:
-            duckdb = importlib.import_module("duckdb")
-        except ModuleNotFoundError as missing:
-            raise NotInstalled("to_duckdb() needs: pip install duckdb") from missing
+        duckdb = duckdb_module()
         if connection is None:
             connection = duckdb.default_connection()
         elif not isinstance(connection, duckdb.DuckDBPyConnection):

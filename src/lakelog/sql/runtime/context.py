@@ -96,8 +96,13 @@ class SessionContext:
         is_bare = identifier.catalog == FIRST != self.current_catalog
         return (self._first, *identifier.parts) if is_bare else identifier.parts
 
-    def resolve_database(self, name: Name) -> tuple[str, str]:
-        """The catalog and the database of ``db`` or ``catalog.db``. Raises NotFound for a foreign catalog."""
+    def resolve_database(self, name: Name | None) -> tuple[str, str]:
+        """The catalog and the database of ``db`` or ``catalog.db``; the current ones of None.
+
+        Raises NotFound for a foreign catalog.
+        """
+        if name is None:
+            return self.current_catalog, self.database
         catalog = self.catalogs.need(name.parts[0]) if len(name.parts) == 2 else self.current_catalog
         return catalog, name.parts[-1]
 

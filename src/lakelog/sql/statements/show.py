@@ -156,8 +156,7 @@ class ShowColumns(TableStatement, needs=Privilege.READ):
         if not cursor.accept_words("IN"):
             cursor.expect_words("FROM")
         name = cursor.name()
-        if cursor.accept_words("IN") or cursor.accept_words("FROM"):
-            database = cursor.name("a database name", most=2)
+        if (database := cursor.database()) is not None:
             name = replace(name, parts=(*database.parts, name.parts[-1]))
         cursor.expect_end()
         return cls(cursor.source, name)
@@ -265,9 +264,7 @@ class ShowTableExtended(ParsedStatement, needs=Privilege.READ):
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTableExtended | None:
         cursor.expect_words("SHOW", "TABLE", "EXTENDED")
-        database = None
-        if cursor.accept_words("IN") or cursor.accept_words("FROM"):
-            database = cursor.name("a database name", most=2)
+        database = cursor.database()
         cursor.expect_words("LIKE")
         pattern = cursor.text_literal("a pattern in quotes")
         if cursor.at_words("PARTITION"):
@@ -277,9 +274,7 @@ class ShowTableExtended(ParsedStatement, needs=Privilege.READ):
 
     def run(self, session: SessionContext) -> object:
         """One row per table: namespace, tableName, isTemporary, information. Raises NotFound for the database."""
-        catalog, database = session.current_catalog, session.database
-        if self.database is not None:
-            catalog, database = session.resolve_database(self.database)
+        catalog, database = session.resolve_database(self.database)
         rows = []
         for name in matching(session.tables.list_tables(database, catalog), self.pattern):
             facts = session.tables.describe(Identifier(database, name, catalog), True)
@@ -297,9 +292,7 @@ class ShowTables(ParsedStatement, needs=Privilege.READ):
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTables:
         cursor.expect_words("SHOW", "TABLES")
-        database, pattern = None, None
-        if cursor.accept_words("IN") or cursor.accept_words("FROM"):
-            database = cursor.name("a database name", most=2)
+        database, pattern = cursor.database(), None
         if cursor.accept_words("LIKE") or cursor.peek() is not None:
             pattern = cursor.text_literal("IN, FROM, LIKE or a pattern in quotes")
         cursor.expect_end()
@@ -307,11 +300,9 @@ class ShowTables(ParsedStatement, needs=Privilege.READ):
 
     def run(self, session: SessionContext) -> object:
         """One row per table: namespace, tableName. Raises NotFound for the database."""
-        catalog, database = session.current_catalog, session.database
+        catalog, database = session.resolve_database(self.database)
         if self.database is not None and len(self.database.parts) == 1 and session.is_catalog_alone(str(self.database)):
             catalog, database = session.catalogs.need(str(self.database)), DEFAULT_DATABASE
-        elif self.database is not None:
-            catalog, database = session.resolve_database(self.database)
         names = matching(session.tables.list_tables(database, catalog), self.pattern)
         return text_rows(("namespace", "tableName"), ((database, n) for n in names))
 

@@ -169,16 +169,14 @@ class ShowMaterializedViews(ParsedStatement, needs=Privilege.READ):
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowMaterializedViews:
         cursor.expect_words("SHOW", "MATERIALIZED", "VIEWS")
-        database = cursor.name("a database") if cursor.accept_words("IN") or cursor.accept_words("FROM") else None
+        database = cursor.database()
         pattern = cursor.text_literal("a pattern") if cursor.accept_words("LIKE") else None
         cursor.expect_end()
         return cls(cursor.source, database, pattern)
 
     def run(self, session: SessionContext) -> object:
         """Name, sources, refresh and query of each view of a database (default: the current one)."""
-        catalog, database = (session.current_catalog, session.database)
-        if self.database is not None:
-            catalog, database = session.resolve_database(self.database)
+        catalog, database = session.resolve_database(self.database)
         views = {i.table: v for i, v in views_of(session.tables, catalog) if i.database == database}
         columns = ("namespace", "viewName", "refresh", "suspended", "sources", "query")
         rows = [

@@ -124,6 +124,11 @@ class TokenStream:
             self.fail(f"a name here has at most {most} parts, '{'.'.join(parts)}' has {len(parts)}", first)
         return Name(tuple(parts), start, end)
 
+    def database(self) -> Name | None:
+        """Moves over ``IN|FROM [catalog.]database`` if it comes next."""
+        is_next = self.accept_words("IN") or self.accept_words("FROM")
+        return self.name("a database name", most=2) if is_next else None
+
     def names_in_parentheses(self, what: str) -> tuple[str, ...]:
         """Moves over ``(a, b)``."""
         self.expect_symbol("(")

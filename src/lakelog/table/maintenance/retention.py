@@ -29,7 +29,7 @@ from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_generation import carried_properties
 from lakelog.table.model.log_state import newest_state, state_of
 from lakelog.table.read.log_view import LogView, capture
-from lakelog.table.rejected.expiry import expire_rejected
+from lakelog.table.rejected.entries import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")

@@ -16,8 +16,7 @@ from lakelog.filestore.read.plan import Split
 from lakelog.filestore.write.memtable import Memtable
 from lakelog.logstore.protocol.header import CORRECTION
 from lakelog.merge import merge_engine
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine
-from lakelog.merge.multiset import Multiset
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Indices, MergeEngine, Piece
 from lakelog.options.log import CHANGELOG_MODES, EXPIRED_OFFSETS, READ_MODE, STARTUP_MODE
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -200,3 +199,21 @@ def log_range_scan(table: DynamicTable, snapshot: Snapshot | None = None) -> Log
         )
     LogScan(table).location  # noqa: B018 - raises for a table without a log
     return LogRangeScan(table)
+
+
+class Multiset(MergeEngine):
+    """Keeps the rows that no later retraction removes; the keys of its pieces tell equal rows from others.
+
+    A retraction without an equal row before it removes nothing. Used by reads only.
+    """
+
+    def fold(self, piece: Piece) -> pa.Table:
+        adds = np.isin(piece.numbers(KIND_COLUMN), (INSERT, UPDATE_AFTER))
+        signs = np.where(adds, 1, -1)
+        sums = np.cumsum(signs)
+        before = (sums - signs)[piece.starts]
+        lowest = np.minimum.reduceat(sums, piece.starts) - before
+        left = sums[piece.newest] - before - np.minimum(lowest, 0)
+        added = np.cumsum(adds)
+        rank: Indices = added - np.repeat((added - adds)[piece.starts], piece.sizes)
+        return piece.rows_at(np.flatnonzero(adds & (rank <= np.repeat(left, piece.sizes))))

@@ -31,9 +31,8 @@ from lakelog.table.log.register import check_lease
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend
 from lakelog.table.model.constraints import RowConstraints
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.rejected.pairs import UpdatePairs
 from lakelog.table.rejected.rows import Rejects
-from lakelog.table.rejected.sources import Source, judged
+from lakelog.table.rejected.sources import Source, UpdatePairs, judged
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode
 from lakelog.table.runs.runs import by_partition
 from lakelog.table.staging.backfill import files_only_during_backfill

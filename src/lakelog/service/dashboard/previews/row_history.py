@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -116,19 +116,16 @@ class RowHistory:
                 yield snapshot.time_millis, [when, "files", kind, user, epoch, f"snapshot {snapshot.id}", *values]
 
     def _changes(self, snapshot: Snapshot) -> pa.Table:
-        keyed = self.table.schema.is_keyed
-        modes = (AUTO, DIFF) if keyed else (AUTO,)
-        for mode in modes:
-            scan = ChangesScan(
-                self.table, filter=self._condition, first=snapshot.id - 1, last=snapshot.id, mode=mode,
-                keeps_deletes=keyed,
-            )  # fmt: skip
-            try:
-                return scan.to_arrow()
-            except (InvalidRequest, UnsupportedFeature):
-                if mode == modes[-1]:
-                    raise
-        raise AssertionError
+        first, last, is_keyed = snapshot.id - 1, snapshot.id, self.table.schema.is_keyed
+        scan = ChangesScan(
+            self.table, filter=self._condition, first=first, last=last, mode=AUTO, keeps_deletes=is_keyed
+        )
+        try:
+            return scan.to_arrow()
+        except (InvalidRequest, UnsupportedFeature):
+            if not is_keyed:
+                raise
+            return replace(scan, mode=DIFF).to_arrow()
 
     def _matching(self, rows: pa.Table) -> Iterator[tuple[str, Line]]:
         """Kind and values of the rows that match, the last one first."""

@@ -10,8 +10,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema, did_you_mean
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import default_sql, default_value
-from lakelog.sql.dml.replace_where import ReplaceWhere
-from lakelog.sql.dml.row_changes import DELETE, INSERT
+from lakelog.sql.dml.row_changes import DELETE, INSERT, ReplaceWhere
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
