@@ -109,7 +109,7 @@ class InlineRuns:
 
     def seams(self) -> Iterator[tuple[Any, str, Any]]:
         """(module, name, replacement)."""
-        for module in (scan, sequencing, staging, task_writer, union_scan):
+        for module in (scan, sequencing, staging, staged_rows, task_writer, union_scan):
             for name, fake in (("run_to_ipc", self.to_ipc), ("run_from_ipc", self.from_ipc)):
                 if hasattr(module, name):
                     yield module, name, fake

@@ -58,8 +58,6 @@ def safe_rows(footer: OrcFooter, columns: Sequence[str]) -> int | None:
 
 
 class _StripeCosts:
-    """The costs of the columns of a stripe."""
-
     def __init__(self, footer: OrcFooter, stripe: Stripe) -> None:
         self._footer, self._stripe = footer, stripe
         streams, self._encodings = footer.streams(stripe)
@@ -82,7 +80,6 @@ class _StripeCosts:
         return max(1, int(_BATCH_BYTES / max(1.0, row)))
 
     def _cost(self, column: int, values: int, depth: int) -> _Cost:
-        """The cost of a column with a number of values."""
         if not 0 <= column < len(self._footer.types) or depth > _MOST_DEPTH:
             raise Corrupt(f"it has no type of the number {column}, or types too deep")
         kind = self._footer.types[column]

@@ -128,8 +128,6 @@ def _parquet_file(source: pa.NativeFile, **given: Any) -> pq.ParquetFile:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of an open file."""
-
     path: str
     source: pa.NativeFile
     groups: tuple[RowGroup, ...]

@@ -79,8 +79,6 @@ class _Result:
 
 
 class _Run:
-    """The execution of one task."""
-
     def __init__(
         self,
         files: DataFileReader,

@@ -77,8 +77,6 @@ class Predicate(ABC):
 
 @dataclass(frozen=True, init=False)
 class _Compound(Predicate):
-    """A condition made of other conditions."""
-
     parts: tuple[Predicate, ...]
 
     def __init__(self, *parts: Predicate) -> None:

@@ -160,7 +160,6 @@ class MergeBuilder(Public):
 
 
 def _counts(results: Sequence[Any]) -> RowCounts:
-    """The counts in the result of a statement."""
     counts: RowCounts = results[-1].to_pylist()[0]
     return counts
 

@@ -119,7 +119,6 @@ class _Singles:
         self._times: list[int] = []
 
     def add(self, batch: RecordBatch, record: Record) -> None:
-        """Adds a record of a batch."""
         self._records.append(record)
         self._offsets.append(batch.base_offset + record.offset)
         self._times.append(batch.max_timestamp if batch.has_append_time else batch.base_timestamp + record.time)
@@ -172,7 +171,6 @@ class _Run:
         self._parts: list[tuple[RecordBatch, bytes, int]] = []
 
     def add(self, batch: RecordBatch, data: bytes, count: int) -> None:
-        """Adds the records of a batch."""
         self._parts.append((batch, data, count))
         self.size += len(data)
 

@@ -221,7 +221,6 @@ class _Run:
 
     @property
     def is_streaming(self) -> bool:
-        """True once it reads the changes."""
         return self._stream is not None
 
     def _stay(self) -> None:

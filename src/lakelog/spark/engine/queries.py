@@ -108,7 +108,6 @@ class SparkQueries:
             raise InvalidRequest(f"Spark cannot run the query: {str(failed).partition(chr(10))[0]}") from failed
 
     def _reports(self, plan: QueryPlan) -> list[str]:
-        """The EXPLAIN report of each table in a query."""
         pruned = self._pruned(plan)
         reports = (self._planned.report(scan_of(self._open(s)), s, s.view in pruned.small) for s in pruned.sources)
         return [text for text in reports if text is not None]

@@ -115,11 +115,9 @@ class _Plans:
 
     @property
     def jvm(self) -> Any:
-        """Spark's classes."""
         return self.frame.sparkSession._jvm
 
     def frame_of(self, plan: Any) -> DataFrame:
-        """The rows of a plan."""
         spark = self.frame.sparkSession
         return frame_of_plan(spark, plan)
 
@@ -129,7 +127,6 @@ class _Plans:
         return node if same else node.withNewChildren(self._seq(children))
 
     def project(self, columns: Sequence[Any], child: Any) -> Any:
-        """A projection to some named expressions."""
         return self.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(self._seq(columns), child)
 
     def alias(self, value: Any, named: Any) -> Any:
@@ -138,7 +135,6 @@ class _Plans:
         return alias(value, named.name(), named.exprId(), nothing, self.jvm.scala.Option.empty(), nothing)
 
     def insert(self) -> Any:
-        """The row kind of an insert."""
         row = self.frame.sparkSession.sql(f"SELECT '+I' AS {ROW_KIND_COLUMN}")._jdf.queryExecution().analyzed()
         return row.projectList().apply(0)
 

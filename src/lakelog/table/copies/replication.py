@@ -190,7 +190,6 @@ def promote(catalog: Catalog, identifier: Identifier, options: Mapping[str, str]
 
 
 def _promoted(table: DynamicTable, options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a promoted table."""
     before = table.schema.options
     features = TableFeatures.of(before)
     left = replace(features, writers=tuple(name for name in features.writers if name != REPLICA.name)).to_text()

@@ -58,7 +58,6 @@ def pipe_log(
 
 
 def _defaults(source: DynamicTable, target: DynamicTable) -> Mapping[str, str]:
-    """The read options of a pipe."""
     options = {} if target.schema.is_keyed else {LOG_CONSISTENCY.key: "transactional"}
     if source.schema.is_keyed and source.changelog_mode == "upsert":
         options[NORMALIZE.key] = "true"

@@ -145,7 +145,6 @@ def _contain(records: pa.Table, text: str) -> pa.ChunkedArray:
 
 
 def _line(record: pa.Table) -> Line:
-    """A record as one line."""
     (row,) = record.to_pylist()
     header = decode_header(row["header"], row["offset"])
     time = instant_text(row["timestamp_ms"])
