@@ -7,7 +7,7 @@ import signal
 import sys
 
 import lakelog
-from lakelog.table.write import table_writer as module
+from lakelog.table.commit.seal_thread import Sealer
 from log_tables import rows
 
 
@@ -17,7 +17,7 @@ def main() -> None:
     writer.write(rows(1, 7, 8, 9, name="lost" if how == "open" else "kept"))
     writer.flush()
     if how == "decided":
-        module.seal_in_turn = lambda committer: None  # type: ignore[assignment]
+        Sealer.seal_now = lambda self: None  # type: ignore[assignment,method-assign]
         writer.commit()
     os.kill(os.getpid(), signal.SIGKILL)
 
