@@ -44,6 +44,13 @@ def write(table: Table, *ids: int, name: str = "a", kinds: list[str] | None = No
     table.write(rows(*ids, name=name, kinds=kinds))
 
 
+def log_of(table: Table) -> LogLocation:
+    """The log of a table that has one."""
+    log = table.logical.log
+    assert log is not None
+    return log
+
+
 def files(table: Table, **options: str) -> list[tuple[int, str]]:
     """The rows that a batch read finds, sorted."""
     found = table.scan(options=options).to_arrow().to_pylist()

@@ -11,6 +11,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
+from log_tables import log_of
 
 KEEP = "'on-bad-record' = 'keep'"
 LOG = "'log-store.enabled' = 'true', 'commit.interval' = '1 ms'"
@@ -40,8 +41,7 @@ def given(*values: int | None, name: str = "a") -> pa.Table:
 
 def append(table: Table, bucket: int, *values: bytes) -> list[int]:
     """Records of another producer in the log; their offsets."""
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     nothing = pa.nulls(len(values), pa.large_binary())
     appender = appender_for(log)
     done = appender.append(bucket, Records(nothing, pa.array(values, pa.large_binary()), UNOWNED_HEADER))

@@ -22,6 +22,7 @@ from lakelog import Lake, connect
 from lakelog.errors import Unavailable
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.clients import reader_for
+from log_tables import log_of
 
 _LOOK_S = 0.5
 _ROWS_S = 10.0
@@ -116,8 +117,7 @@ class Chaos:
     @property
     def _log(self) -> LogReader:
         assert self._lake is not None
-        location = self._lake.table("db.t").logical.log
-        assert location is not None
+        location = log_of(self._lake.table("db.t"))
         return reader_for(location)
 
     @property
@@ -291,8 +291,7 @@ class Chaos:
     def _values(self, lake: Lake) -> Iterator[bytes | None]:
         """The values of the log, by a client of its own where there is a server."""
         if self.server is not None:
-            location = lake.table("db.t").logical.log
-            assert location is not None
+            location = log_of(lake.table("db.t"))
             yield from self.server.values(location)
             return
         for records in lake.table("db.t").log_records():

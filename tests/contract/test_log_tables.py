@@ -26,8 +26,9 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
+from limits import limit
 from log_records import NewLocation
-from log_tables import files, folded, rows, silence, write
+from log_tables import files, folded, log_of, rows, silence, write
 from ordered_writes import attempt, take_back_while_a_row_comes
 
 UNION = {"read.mode": "union"}
@@ -120,7 +121,7 @@ def test_without_a_key_the_whole_row_decides_the_partition_of_the_log(lake: Lake
 
 @pytest.mark.parametrize(("key", "few"), [("", 0), (KEY, 0), (KEY, 20_000)])
 def test_open_rows_and_rows_that_were_taken_back(new_table: NewTable, key: str, few: int, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
+    limit(monkeypatch, union_rows=few)
     table = new_table(key=key, bucket="2", **({} if key else {"bucket_key": "id"}))
     assert files(table, **UNION) == []
     first = table.writer()
@@ -163,8 +164,7 @@ def test_committed_rows_come_once_in_one_order_wherever_the_log_is_cut(new_table
     assert seen(table) == seen(table, "latest-full") == []
     seal(second)
     assert seen(table) == seen(table, "latest-full") == [1, 2, 3, 4]
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     reader = reader_for(log)
     firsts = reader.first_offsets()
     for bucket, end in reader.end_offsets().items():

@@ -21,7 +21,7 @@ from lakelog.errors import Fenced, InvalidRequest
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.kafka import mirror as kafka_mirror
 from lakelog.table.log.scan import LogScan
-from log_tables import make, rows
+from log_tables import log_of, make, rows
 from mirrored_topics import address, committed, folded, ids, mirrored_beside, run, write
 
 KILLS = 12
@@ -63,8 +63,7 @@ def test_a_mirror_has_the_partitions_of_the_log(kafka, tmp_path, topic, kind) ->
     write(table, *range(50))
     assert run(table, address(kafka, topic)) == 50
     found = {(partition, change["after"]["id"]) for partition, _, change in committed(kafka, topic)}
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     scan = LogScan(table.logical)
     assert found == {
         (bucket, row["id"])

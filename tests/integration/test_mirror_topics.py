@@ -19,7 +19,7 @@ from lakelog.logstore.kafka import mirror as kafka_mirror
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
 from log_days import LogDays
-from log_tables import make, trim
+from log_tables import log_of, make, trim
 from mirrored_topics import address, committed, ids, mirrored_beside, run, write
 
 
@@ -155,8 +155,7 @@ def test_a_mirror_is_a_named_reader_of_the_log(kafka, tmp_path, topic) -> None:
     table, to = make(tmp_path), address(kafka, topic)
     write(table, 1, 2)
     run(table, to)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     (reader,) = NamedReaders(table.logical.io, table.path).list()
     assert (reader.name, reader.offsets) == (f"mirror-{topic}", reader_for(log).end_offsets())
 

@@ -13,13 +13,13 @@ import pytest
 import debezium_consumer
 from all_types import COLUMNS, DDL, NANOSECONDS, make, rows, write
 from lakelog.lake.table import Table
+from log_tables import log_of
 
 KINDS = {"id": "bigint"} | {column.name: column.kind for column in COLUMNS}
 
 
 def messages(kafka, table: Table):
-    location = table.logical.log
-    assert location is not None
+    location = log_of(table)
     return debezium_consumer.messages(kafka.bootstrap, location.topic)
 
 

@@ -15,6 +15,7 @@ from lakelog.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
 from lakelog.logstore.pulsar.system import PulsarLogSystem
 from lakelog.logstore.pulsar.topic import PulsarTopic
 from log_records import append, everything, soon
+from log_tables import log_of
 from pulsar_logs import new_location, on
 from servers.pulsar_server import PulsarServer
 
@@ -25,8 +26,7 @@ KEY = base64.b64encode(b"secret key of a test that is long enough")
 def test_the_topic_goes_with_the_table(pulsar_server, tmp_path) -> None:
     on(pulsar_server, tmp_path)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
-    log = lake.table("db.t").logical.log
-    assert log is not None
+    log = log_of(lake.table("db.t"))
     SYSTEM.check(log)
     lake.sql("drop table db.t")
     with pytest.raises(NotFound):

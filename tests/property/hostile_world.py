@@ -20,7 +20,7 @@ from lakelog.fileformat.avro_file import read_records, write_records
 from lakelog.paimon.metadata.manifest_avro import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.registrations import Registrations
-from lakelog.table.staging import staged_rows
+from limits import limit
 
 SECRET = "OUTSIDE-SECRET"
 """Content of files outside of the table, which must not appear in any result or error."""
@@ -100,7 +100,7 @@ def _leave_an_epoch(table: Any, base: Path, monkeypatch: Any) -> None:
     snapshots, saved = base / TABLE / "snapshot", base / "saved"
     shutil.copytree(snapshots, saved)
     with monkeypatch.context() as patch:
-        patch.setattr(staged_rows, "INLINE_BYTES", 0)
+        limit(patch, inline_bytes=0)
         patch.setattr(DecidedEpochs, "forget", lambda *_: None)
         patch.setattr(Registrations, "forget", lambda *_: None)
         write(table, [90, 91], "late")

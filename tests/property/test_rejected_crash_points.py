@@ -35,7 +35,7 @@ from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
 from lakelog.table.write.restore import roll_back
 from lakelog.table.write.table_writer import TableWriter
-from log_tables import JSON, silence
+from log_tables import JSON, log_of, silence
 
 OTHERS = (FAIL_BEFORE, LOST, LATE)
 """Beside death, at each second call one of them in turn; at night both at each call."""
@@ -110,8 +110,7 @@ def every_fault(tmp_path: Path, depth: Depth, work: Work, check: Callable[[Table
 
 def appended(table: Table, ids: range) -> None:
     """Records of another producer; each third one is no record."""
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     text = '{"before":null,"after":{"id":%d,"name":"a"},"op":"c"}'
     values = [(f"no record: id={i}, at all" if i % 3 == 0 else text % i).encode() for i in ids]
     appender = appender_for(log)
@@ -235,8 +234,7 @@ def test_a_replay_takes_each_row_once(tmp_path, more, depth: Depth) -> None:
 def test_a_replay_of_records_takes_each_once(tmp_path, depth: Depth) -> None:
     table = make(tmp_path / "made", JSON_LOG)
     register_follower(table.logical)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     text = '{"before":null,"after":{"id":%d,"name":null},"op":"c"}'
     values = [(text % i if i % 2 else f"no record: id={i}, at all").encode() for i in range(4)]
     records = Records(pa.nulls(4, pa.large_binary()), pa.array(values, pa.large_binary()), UNOWNED_HEADER)

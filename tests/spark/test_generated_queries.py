@@ -16,6 +16,7 @@ from depth import DEPTH
 from generated_queries import COLUMNS, queries, rows
 from lakelog import Lake, connect
 from lakelog.spark.runtime.types import spark_schema
+from limits import limit
 
 FORMS = {
     "merged": "primary key (id)) tblproperties ('bucket' = '2')",
@@ -66,7 +67,7 @@ def test_the_answer_is_spark_s(
     expected = _answer(spark.sql(query.format(t="rows_t", u="rows_u")))
     event("no rows" if not expected else "rows")
     with monkeypatch.context() as patched:
-        patched.setattr("lakelog.spark.native.join_pruning._MANY_FILES", 1)
+        limit(patched, pruned_files=1)
         if as_large:
-            patched.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
+            limit(patched, native_rows=-1)
         assert _answer(filled.sql(query.format(t=f"db.{t}_t", u=f"db.{u}_u"))) == expected

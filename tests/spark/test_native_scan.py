@@ -17,6 +17,7 @@ from lakelog.spark.native.position_filter import SupersededRowsCache
 from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 from lakelog.table.open import open_by_path
 from lakelog.table.read.file_scan import Scan
+from limits import limit
 from plans import plans_of
 
 READ_BY_LAKELOG = {
@@ -30,7 +31,7 @@ READ_BY_LAKELOG = {
 @pytest.fixture(autouse=True)
 def _natively(monkeypatch) -> None:
     """Tables of a few thousand rows are read by Spark, too."""
-    monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", 2000)
+    limit(monkeypatch, native_rows=2000)
 
 
 def as_text(rows: pa.Table) -> list[str]:

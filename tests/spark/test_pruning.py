@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelog import Lake
+from limits import limit
 from plans import plans_of
 
 PARTS = 20
@@ -18,7 +19,7 @@ PARTS = 20
 @pytest.fixture(autouse=True)
 def _as_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver reads no rows of a hundred by itself, but in joins."""
-    monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", 50)
+    limit(monkeypatch, native_rows=50)
 
 
 def rows(lake: Lake, text: str) -> list[tuple]:
@@ -142,7 +143,7 @@ def test_partitions_are_chosen_by_a_join_and_the_answer_is_the_same(
     is_pruned = not any(word in query for word in ("facts f left join", "full join", "anti"))
     assert ("splits, 20 files" in told(parts, query).partition("db.days")[0].partition(" of ")[0]) == (not is_pruned)
     assert "read first by the driver" in told(parts, query) if is_pruned else True
-    monkeypatch.setattr("lakelog.spark.native.join_pruning._MANY_FILES", 1000)
+    limit(monkeypatch, pruned_files=1000)
     assert rows(parts, query) == found
     assert "read first by the driver" not in told(parts, query)
 
@@ -169,7 +170,7 @@ def test_days_that_python_does_not_know_choose_no_partitions(lake: Lake, monkeyp
     lake.sql("create table db.f (id int, day date) partitioned by (day)")
     lake.sql("insert into db.f select id, date_add(date '9999-12-20', cast(id as int)) from range(0, 11, 1, 1)")
     lake.sql("create table db.d (day date); insert into db.d values (date '9999-12-25'), (date '+10000-01-04')")
-    monkeypatch.setattr("lakelog.spark.native.join_pruning._MANY_FILES", 2)
+    limit(monkeypatch, pruned_files=2)
     assert rows(lake, "select f.id from db.f f join db.d d on f.day = d.day") == [(5,)]
 
 
@@ -236,7 +237,7 @@ def test_explain_shows_how_each_split_is_read(parts: Lake, monkeypatch: pytest.M
     (three,), (four,) = ([line for line in text.splitlines() if f"day={d}/" in line] for d in (3, 4))
     assert "2 files, 11 rows" in three and "the driver reads them, because they are few, merged" in three
     assert "1 files, 10 rows" in four and "they are few" in four
-    monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", 1)
+    limit(monkeypatch, native_rows=1)
     text = told(parts, "select v from db.facts where day in (3, 4)")
     assert "Spark reads the files, except rows that others replace or delete" in text
     parts.sql("cache table db.facts")

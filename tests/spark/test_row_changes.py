@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import SparkRuntimeException
 
 from lakelog.errors import UnsupportedFeature
+from limits import limit
 
 Row = tuple[int, str | None, int | None]
 KEYED = ", primary key (id)"
@@ -100,7 +101,7 @@ class Plain:
 @pytest.mark.parametrize(("kind", "natively"), [*((kind, True) for kind in KINDS), ("keyed", False), ("rows", False)])
 def test_rows_change_as_the_statements_say(lake, monkeypatch, kind, natively) -> None:
     if natively:  # also tables of few rows
-        monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
+        limit(monkeypatch, native_rows=-1)
     dice = random.Random(f"{kind} {natively}")
     key, partitions, options = KINDS[kind]
     lake.sql(f"create table db.t (id int, v string, n int{key}) using lakelog {partitions} tblproperties ({options})")
@@ -202,7 +203,7 @@ def test_a_default_does_not_stand_for_old_nulls_and_older_rows_are_refused(lake)
 
 
 def test_only_files_with_such_rows_are_written_again(lake, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
+    limit(monkeypatch, native_rows=-1)
     lake.sql("create table db.t (id int, v string, n int) using lakelog tblproperties ('write-only' = 'true')")
     for start in (0, 100, 200):
         lake.sql(f"insert into db.t select id, 'a', 0 from range({start}, {start + 100}, 1, 1)")
@@ -221,7 +222,7 @@ def test_only_files_with_such_rows_are_written_again(lake, monkeypatch) -> None:
 
 def test_a_source_that_is_another_one_each_time_is_read_once(lake, monkeypatch) -> None:
     """Each id has a row in two files: both change, or none, and both to the same value."""
-    monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
+    limit(monkeypatch, native_rows=-1)
     lake.sql("create table db.t (id int, v double) using lakelog tblproperties ('write-only' = 'true')")
     for number in range(8):
         lake.sql(f"insert into db.t values ({number}, 0), ({(number + 1) % 8}, 0)")

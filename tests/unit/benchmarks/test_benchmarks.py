@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +10,11 @@ import polars as pl
 import pytest
 
 ROOT = Path(__file__).parents[3]
-_BURN = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\nsys.stdin.read()"
 
 
 @pytest.fixture(autouse=True)
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-
-
-def run(**cpu: float) -> dict[str, Any]:
-    """A run in which the wall clock is twice the CPU time."""
-    steps = {step: {"wall": [2 * s], "cpu": [s], "peak_mb": [100.0]} for step, s in cpu.items()}
-    return {"steps": steps, "disk": {}, "peak_mb": 100.0, "peak_shared_once_mb": 90.0, "checks": 2, "wrong": []}
 
 
 def sums(rows: pl.DataFrame) -> dict[str, Any]:
@@ -53,21 +43,6 @@ def test_the_input_of_the_workload_has_updates_new_keys_and_deletes_and_knows_it
     assert last.filter(~pl.col("id").is_in(rows.filter(pl.col("batch") < 3)["id"].implode())).height == 100
 
 
-def test_results_are_medians_beside_the_floor_of_the_same_pyspark() -> None:
-    from report import table_of
-    from workload import median_of, with_floors
-
-    failed = {**run(scan_agg=4.0), "missing": "failed: no space left (done: scan_agg)"}
-    runs = {"parquet": run(scan_agg=1.0), "parquet-4.0": run(scan_agg=2.0), "delta": run(scan_agg=3.0), "hudi": failed}
-    text = table_of({name: median_of([one]) for name, one in runs.items()})
-    assert "| scan_agg | 2 / 1 | 4 / 2 | 6 / 3 (x1.50, 1.50) |" in text
-    assert "hudi: failed: no space left (done: scan_agg)" in text.splitlines()
-    compacted = {"parquet": run(scan_agg=1.0), "lakelog": run(scan_agg_compacted=0.5)}
-    assert "(x0.50, 0.50)" in table_of({name: median_of([one]) for name, one in compacted.items()})
-    assert median_of([run(upsert=s) for s in (1.0, 9.0, 2.0)])["steps"]["upsert"]["cpu"] == 2.0
-    assert with_floors(["lakelog", "delta"]) == ["parquet", "lakelog", "parquet-4.0", "delta"]
-
-
 def test_the_page_of_results_has_each_figure_and_the_machine(tmp_path: Path) -> None:
     from results import RESULTS, page, write_results
 
@@ -83,27 +58,6 @@ def test_the_page_of_results_has_each_figure_and_the_machine(tmp_path: Path) -> 
     assert "| upsert | 2 / 1 | 2 / 1 (x1.00, 1.00) |" in text
     assert "**loaded** (99.0 cores busy before)" in text
     assert (RESULTS / "index.md").read_text(encoding="utf-8") == page(RESULTS)
-
-
-def test_each_second_of_a_process_tree_is_in_one_part() -> None:
-    from cpu_account import CpuAccount, part_of, per_row
-    from process_tree import MemorySampler
-
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with CpuAccount(os.getpid()) as account:
-        before = account.take()
-        children = [subprocess.Popen([sys.executable, "-c", _BURN, name], **pipes) for name in ("w", "kafka.Kafka")]
-        for child in children:
-            assert child.stdout is not None and child.stdout.readline() == "done\n"
-        account.take()
-        for child in children:
-            child.communicate()
-        after = account.take()
-    assert all(after[part] - before.get(part, 0.0) >= 0.25 for part in ("python workers", "broker"))
-    assert [part_of(name) for name in ("C2 CompilerThre", "GC Thread#1", "other")] == ["jvm compiler", "jvm gc", None]
-    found = per_row({"driver": 1.0, "broker": 2.0}, {"driver": 2.0, "broker": 1.5}, 1_000_000)
-    assert found == {"broker": 0.0, "driver": 1.0, "all": 1.0}
-    assert MemorySampler(1, cpu=[(1.0, 2.0), (2.0, 2.5), (3.0, 4.0)]).cpu_between(1.5, 3.5) == 2.0
 
 
 @pytest.mark.parametrize("name", ["q1", "q2", "q3", "q4", "q5", "q8"])

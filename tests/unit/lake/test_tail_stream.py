@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +53,6 @@ def test_a_tail_without_rows_is_an_empty_table(table: Table, take: Any) -> None:
 def test_a_tail_without_an_end_does_not_hang(table: Table, take: Any) -> None:
     with pytest.raises(InvalidRequest, match="never ends, so its rows are not one table: pass stop='latest'"):
         take(table.tail("earliest"))
-
-
-def test_an_event_ends_it_too(table: Table) -> None:
-    ended = threading.Event()
-    tail = table.tail("earliest", stop=ended)
-    seen = next(tail).num_rows
-    ended.set()
-    assert seen + tail.to_arrow().num_rows <= 6
-
-
-def test_a_tail_resumes_after_the_rows_of_a_stream(table: Table) -> None:
-    tail = table.tail("earliest", stop="latest")
-    assert tail.to_arrow().num_rows == 6
-    table.write(rows(9))
-    assert table.tail(tail.position, stop="latest").to_arrow()["id"].to_pylist() == [9]
 
 
 def test_a_tail_shows_what_it_is(table: Table) -> None:

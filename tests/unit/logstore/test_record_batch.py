@@ -132,26 +132,6 @@ def alike(count: int, key: bytes | None = b"k") -> Records:
     return records([key] * count, [b'{"n":%d}' % n for n in range(count)])
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("key", [b"k", None])
-def test_alike_records_are_parsed_by_columns_alone(
-    key: bytes | None, codec: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also behind a ``begin``, which has neither key nor value."""
-    begin, data = records([None], [None], b"1|b|w|0|a"), alike(2_000, key)
-    headers = [b"1|b|w|0|a"] + [HEADER] * 2_000
-    both = Records(pa.concat_arrays([begin.keys, data.keys]), pa.concat_arrays([begin.values, data.values]), headers)
-    (batch,) = encode(both, 5, codec)
-    calls: list[int] = []
-    parse = decoder.parse_record
-    monkeypatch.setattr(decoder, "parse_record", lambda *given: calls.append(1) or parse(*given))
-    found = decode([batch])
-    assert found.column("value").to_pylist() == both.values.to_pylist()
-    assert found.column("key").to_pylist() == both.keys.to_pylist()
-    assert found.column("header").to_pylist() == headers
-    assert len(calls) < 5
-
-
 def test_small_batches_are_parsed_together_in_the_order_of_their_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of micro-batches: a ``begin`` and some rows each, with and without keys, sometimes of another producer."""
     base, batches, wanted = 0, [], []

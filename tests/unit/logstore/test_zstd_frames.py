@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.record_batch import compression
-from lakelog.logstore.record_batch.compression import ZSTD, TooLarge, compress, decompress
+from lakelog.logstore.record_batch.compression import ZSTD, TooLarge, decompress
 
 SIZES = [1, 255, 256, 257, 1024, 65_535, 65_536, 66_000, 300_000]
 
@@ -36,14 +35,6 @@ def test_a_frame_of_any_form_is_read(size: int) -> None:
     assert decompress(streamed(data), ZSTD) == data
     assert decompress(sized(data) + sized(data[:10]), ZSTD) == data + data[:10]
     assert decompress(skipped + sized(data), ZSTD) == data
-
-
-def test_a_frame_with_its_size_needs_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "_ZSTD_STREAM", None)
-    data = plain(3_000)
-    packed, codec = compress(data, ZSTD)
-    assert codec == ZSTD
-    assert decompress(packed, codec) == data
 
 
 def test_a_size_that_is_not_true_allocates_little() -> None:

@@ -18,9 +18,9 @@ from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
 from lakelog.spark.realtime.realtime import read_changes
 from lakelog.spark.runtime.types import spark_schema
-from lakelog.state import keyed_state
 from lakelog.table.log.scan import LogScan
 from lakelog.table.tail import normalizer
+from limits import limit
 from log_tables import files, make, rows
 
 WHOLE = {"read.mode": "log", "log.consumer.normalize": "true"}
@@ -81,7 +81,7 @@ def history(seed: int, start: str, form: str, path: Path, patch: pytest.MonkeyPa
     patch.setattr(normalizer, "_SAVE_ROWS", dice.choice([1, 10, 1000]))
     patch.setattr(normalizer, "_LOOKUP_ROWS", dice.choice([1, 3, 100]))
     patch.setattr(normalizer, "_DELETE_INTERVAL_S", dice.choice([-1.0, 1000.0]))
-    patch.setattr(keyed_state, "_MOST_IN_MEMORY", dice.choice([1, 1 << 20]))
+    limit(patch, keyed_bytes=dice.choice([1, 1 << 20]))
     options = {"scan.startup.mode": start, "read.max-rows-per-trigger": str(dice.choice([1, 5, 1000]))}
     table = make(path, f", 'log-store.data-format' = '{form}'")
     for _ in range(dice.randint(0, 4)):

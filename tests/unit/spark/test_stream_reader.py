@@ -40,15 +40,6 @@ def test_many_rows_are_read_by_tasks(tmp_path: Path, form: str, rows: int) -> No
     assert sum(batch.num_rows for part in ranges for batch in reader.read(part)) == rows
 
 
-@pytest.mark.parametrize("form", ["debezium-json", "arrow"])
-def test_few_rows_travel_with_the_plan(tmp_path: Path, form: str) -> None:
-    reader = LakelogStreamReader(make(tmp_path, form, 1_000).logical, SCHEMA)
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadAllAvailable())
-    held = reader.getCache(start, end)
-    assert held is not None and sum(batch.num_rows for batch in held) == 1_000
-
-
 def test_a_limit_in_rows_is_kept_by_records_that_hold_many(tmp_path: Path) -> None:
     table = make(tmp_path, "arrow", 250_000, **{"read.max-rows-per-trigger": "100000"})
     reader = LakelogStreamReader(table.logical, SCHEMA)

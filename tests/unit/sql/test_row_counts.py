@@ -11,7 +11,7 @@ import pytest
 
 import lakelog
 from lakelog import Lake
-from lakelog.table.write import overwrite
+from limits import limit
 
 LOGGED = {"log-store.enabled": True, "log.changelog-mode": "all"}
 TABLES: dict[str, dict[str, Any]] = {
@@ -128,10 +128,10 @@ def test_whole_partitions_are_counted_before_they_are_removed(lake: Lake, monkey
     assert table.delete("day = 'a'") == counts()
     assert table.delete() == counts(deleted=3 + 4)
     fill()
-    monkeypatch.setattr(overwrite, "_COUNTED_ROWS", 10)
+    limit(monkeypatch, counted_rows=10)
     assert table.delete("day in ('a', 'b')") == counts(deleted=None), "too many overlapping rows to read"
     table.compact(full=True)
-    monkeypatch.setattr(overwrite, "_COUNTED_ROWS", 0)
+    limit(monkeypatch, counted_rows=0)
     shown = lake.sql("delete from db.t where day = 'c'")
     assert shown.to_arrow().to_pylist() == [counts(deleted=4)], "metadata counts files that do not overlap"
     assert repr(shown).splitlines()[1] == "|num_affected_rows|num_updated_rows|num_deleted_rows|num_inserted_rows|"

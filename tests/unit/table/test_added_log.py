@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from changelogs import added_up, newest
-from lakelog import connect
 from lakelog.errors import (
     CommitConflict,
     InvalidOption,
@@ -24,7 +23,6 @@ from lakelog.table.alter import alter_table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import take_over_now
-from lakelog.table.log_switch import settle_log
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.staging.task_writer import TaskWriter
@@ -373,22 +371,6 @@ def test_deletes_and_overwrites_after_a_log_was_added_reach_it(lake: Lake) -> No
     lake.write(rows(9), "db.t", overwrite=True)
     assert check_equal(table) == [(9, "a")]
     del tail
-
-
-@pytest.mark.parametrize("content", CONTENTS)
-def test_two_statements_at_once_leave_one_log(lake: Lake, tmp_path: Path, content: str) -> None:
-    made(lake)
-    other = connect(tmp_path / "warehouse")
-    catalog, identifier = lake.table("db.t").logical.location, lake.table("db.t").logical.location.identifier
-    assert catalog is not None
-    first = with_log(lake, content=content)
-    second = with_log(other, content=content)
-    assert first.log == second.log
-    assert identifier == second.logical.location.identifier
-    settle_log(first.logical)
-    settle_log(second.logical)
-    lake.write(rows(1), "db.t")
-    assert check_equal(second) == [(1, "a")]
 
 
 def test_a_branch_of_before_stays_writable(lake: Lake) -> None:

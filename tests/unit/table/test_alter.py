@@ -23,6 +23,7 @@ from lakelog.paimon.types.types import STRING, AtomicType
 from lakelog.table.commit.committer import Committer
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit
 
 CREATE = "create table db.t (id int, n int, primary key (id)) using lakelog tblproperties ('bucket' = '1'{})"
 WITH_LOG = ", 'log-store.enabled' = 'true'"
@@ -106,7 +107,7 @@ def test_a_seal_from_before_keeps_the_new_columns(
     lake: Lake, table: Table, inline: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("lakelog.table.staging.staged_rows.INLINE_BYTES", 0)
+        limit(monkeypatch, inline_bytes=0)
     old = lake.table("db.t")
     table.alter(AddColumn(("s",), STRING))
     decide(table, 0, id=[1], n=[10], s=["a"])

@@ -14,7 +14,7 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import JSON, make, rows
+from log_tables import JSON, log_of, make, rows
 
 Row = tuple[str, int]
 OFF = {"log-store.consistency-guarantee.enabled": "false"}
@@ -67,8 +67,7 @@ def test_a_record_that_is_given_back_is_not_inserted_twice(tmp_path) -> None:
     table = make(tmp_path, f"{JSON}, 'log.changelog-mode' = 'all'")
     table.write(rows(1))
 
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     for bucket, end in reader_for(log).end_offsets().items():
         for record in reader_for(log).read(bucket, 0, end).to_pylist():
             if record["value"] is None:

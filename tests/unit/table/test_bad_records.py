@@ -13,7 +13,7 @@ from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.log.register import register_follower
-from log_tables import make, rows
+from log_tables import log_of, make, rows
 
 SKIP = {"scan.on-bad-record": "skip"}
 ALL = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -23,15 +23,12 @@ def spoiled(tmp_path: Path, form: str = "debezium-json", header: bytes = UNOWNED
     """A table with rows before and behind a record that some producer has made wrong; its offset in bucket 1."""
     table = make(tmp_path, f", 'log-store.data-format' = '{form}'")
     register_follower(table.logical)
-    with table.writer() as writer:
-        writer.write(rows(1, 2, 3, 4))
-    log = table.logical.log
-    assert log is not None
+    table.write(rows(1, 2, 3, 4))
+    log = log_of(table)
     value = b'{"before":null,"after":{"id":"x","name":7},"op":"c"}'
     records = Records(pa.array([None], pa.large_binary()), pa.array([value], pa.large_binary()), header)
     appended = appender_for(log).append(1, records)
-    with table.writer() as writer:
-        writer.write(rows(5, 6, 7, 8))
+    table.write(rows(5, 6, 7, 8))
     return table, appended.offsets()[0].as_py()
 
 
@@ -97,14 +94,12 @@ def test_a_record_that_would_take_all_memory_is_named_or_skipped(tmp_path, name,
              f"'log-store.data-format' = '{form}')")  # fmt: skip
     table = lake.table("db.t")
     register_follower(table.logical)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     value = pa.array([BOMBS[name]()], pa.large_binary())
     appender = appender_for(log)
     appender.append(1, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))
     appender.flush()
-    with table.writer() as writer:
-        writer.write(rows(*ALL).append_column("d", pa.nulls(8, pa.decimal128(30, 5))))
+    table.write(rows(*ALL).append_column("d", pa.nulls(8, pa.decimal128(30, 5))))
     with pytest.raises(Corrupt, match=r"offset 0 of bucket 1 .*db\.t \(topic '.+'.*scan\.on-bad-record"):
         ids(table, mode)
     assert ids(table, mode, **SKIP) == ALL

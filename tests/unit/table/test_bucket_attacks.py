@@ -15,8 +15,8 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.log.partitions import log_partition_of_rows
 from lakelog.table.log.register import register_writer
 from lakelog.table.runs import runs as run_files
-from lakelog.table.staging import staged_rows
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit
 from log_tables import files, folded, rows, write
 
 
@@ -32,7 +32,7 @@ def decide(table: Any, number: int, *ids: int, name: str) -> Committer:
 @pytest.mark.parametrize("large", [False, True])
 def test_buckets_change_before_the_first_seal(tmp_path: Path, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if large:
-        monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
+        limit(monkeypatch, inline_bytes=0)
     table = make(tmp_path, "'bucket' = '4'")
     committer = decide(table, 0, 1, 2, 3, name="a")
     new = change_buckets(table, 1)
@@ -67,7 +67,7 @@ def test_fixed_buckets_never_become_dynamic_because_decided_rows_are_in_them(
 def test_another_seals_large_runs_meanwhile(
     tmp_path: Path, kind: str, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
+    limit(monkeypatch, inline_bytes=0)
     table = make(tmp_path, kind)
     committer = decide(table, 0, *IDS, name="a")
     made, others = file_commit.level0_files_of, [True]
@@ -87,7 +87,7 @@ def test_another_seals_large_runs_meanwhile(
 
 @pytest.mark.parametrize("kind", [*(f"'bucket' = '{n}', 'log-store.partitions' = '2'" for n in (1, 3)), DYNAMIC])
 def test_orders_of_log_partitions_far_apart(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
+    limit(monkeypatch, inline_bytes=0)
     monkeypatch.setattr(run_files, "_OWN_BITS", 0)
     table = make(tmp_path, kind)
     of = dict(zip(IDS, log_partition_of_rows(rows(*IDS), table.logical.schema).tolist(), strict=True))

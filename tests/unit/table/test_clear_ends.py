@@ -26,8 +26,7 @@ def make(tmp_path, more: str = "", columns: str = "id int, name string, primary 
 
 
 def write(table, *ids: int) -> None:
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "name": ["a"] * len(ids)}))
+    table.write(pa.table({"id": pa.array(ids, pa.int32()), "name": ["a"] * len(ids)}))
 
 
 def write_in_child(table, answers) -> None:
@@ -122,8 +121,7 @@ def test_partitions_that_cannot_expire_beside_a_log_are_refused(tmp_path, key) -
         "'partition.expiration-strategy' = 'update-time'"
     )
     table = make(tmp_path, options, f"day string, id int{key}", " partitioned by (day)")
-    with table.writer() as writer:
-        writer.write(pa.table({"day": ["2020-01-01"], "id": pa.array([1], pa.int32())}))
+    table.write(pa.table({"day": ["2020-01-01"], "id": pa.array([1], pa.int32())}))
     with pytest.raises(UnsupportedFeature, match="has a log of input rows"):
         table.expire_partitions()
     assert table.scan().to_arrow().num_rows == 1

@@ -22,7 +22,7 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_of
 from lakelog.table.model.registrations import Registrations
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import files, make, rows, silence
+from log_tables import files, log_of, make, rows, silence
 
 Row = tuple[str, int, str]
 
@@ -67,9 +67,9 @@ def owing(table: Table, monkeypatch: pytest.MonkeyPatch, writer: str, epoch: int
     return committer
 
 
-@pytest.fixture(params=["debezium-json", "arrow"])
-def table(request: pytest.FixtureRequest, tmp_path) -> Table:
-    return make(tmp_path, f", 'log-store.data-format' = '{request.param}'")
+@pytest.fixture
+def table(tmp_path) -> Table:
+    return make(tmp_path)
 
 
 def write(table: Table, name: str) -> None:
@@ -110,8 +110,7 @@ def test_an_epoch_that_its_writer_marks_again_is_returned_once(table, monkeypatc
     monkeypatch.setattr(Committer, "append_commit", paused)
     seal(owner)
     assert names(table) == ["old", "new"]
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     writers = [c.writer for bucket in (0, 1) for c in commits_in(reader_for(log).read(bucket, 0))]
     assert writers.count("stream") == 2
 

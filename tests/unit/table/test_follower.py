@@ -35,7 +35,7 @@ from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newes
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write import materializer as follower
 from lakelog.table.write.materializer import LogMaterializer
-from log_tables import JSON, append_foreign, expire_records
+from log_tables import JSON, append_foreign, expire_records, log_of
 from record_batches import PlainRecord
 
 
@@ -81,8 +81,7 @@ def followed(table: Table) -> list[int | None]:
 def test_unowned_rows_become_files_and_rows_of_writers_are_not_duplicated(tmp_path) -> None:
     table = make(tmp_path)
     log_first(table, range(10), "first")
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(range(5, 15), pa.int32()), "name": ["both"] * 10}))
+    table.write(pa.table({"id": pa.array(range(5, 15), pa.int32()), "name": ["both"] * 10}))
     log_first(table, range(12, 14), "later")
     log_first(table, range(2), "", kind=DELETE)
     assert followed(table) == [12], "the deletes took the place of two rows"
@@ -265,8 +264,7 @@ def test_of_two_followers_one_makes_each_row(tmp_path, monkeypatch) -> None:
 def test_offsets_move_on_without_rows_when_others_write_much(tmp_path, monkeypatch) -> None:
     table = make(tmp_path, JSON)
     monkeypatch.setattr(follower, "_PASSED", 20)
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(range(30), pa.int32()), "name": ["w"] * 30}))
+    table.write(pa.table({"id": pa.array(range(30), pa.int32()), "name": ["w"] * 30}))
     assert followed(table) == [0]
     assert followed(table) == []
     assert content(table.logical) == dict.fromkeys(range(30), "w")
@@ -278,8 +276,7 @@ def test_offsets_move_on_without_rows_when_others_have_written_for_long(tmp_path
     monkeypatch.setattr(follower, "now_ms", lambda: now[0])
     log_first(table, range(2), "a")
     assert followed(table) == [2]
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(range(2, 4), pa.int32()), "name": ["w"] * 2}))
+    table.write(pa.table({"id": pa.array(range(2, 4), pa.int32()), "name": ["w"] * 2}))
     ends = LogScan(table.logical).reader.end_offsets()
     now[0] += 29_000
     assert followed(table) == []
@@ -297,8 +294,7 @@ def test_offsets_move_on_without_rows_when_others_have_written_for_long(tmp_path
 
 def test_the_first_offsets_are_kept_while_only_other_writers_write(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
-    with table.writer() as writer:
-        writer.write(pa.table({"id": pa.array(range(4), pa.int32()), "name": ["w"] * 4}))
+    table.write(pa.table({"id": pa.array(range(4), pa.int32()), "name": ["w"] * 4}))
     assert followed(table) == []
     later = now_ms() + 61_000
     monkeypatch.setattr(follower, "now_ms", lambda: later)
@@ -380,7 +376,6 @@ def test_a_follower_that_dies_at_any_call_leaves_each_row_to_the_next_one_once(t
 @pytest.fixture
 def gone(tmp_path) -> Iterator[Table]:
     table = make(tmp_path)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     LOG_SYSTEMS.create(log.system).drop(log)
     yield table

@@ -16,6 +16,7 @@ from lakelog.lake.table import Table
 from lakelog.table.health import collect_log
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.compaction_task import bucket_task, leases_of
+from limits import unsealed
 from log_tables import make, rows, write
 
 HOUR = 3_600_000
@@ -135,7 +136,7 @@ def test_a_decided_epoch_without_a_snapshot_is_open_by_its_decided_offsets(tmp_p
     table = make(tmp_path)
     writer = table.writer()
     writer.write(rows(1, 2, 3, 4))
-    monkeypatch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
+    unsealed(monkeypatch)
     writer.commit()
     log = table.health().figures.log
     assert all(b.applied < b.decided <= b.end for b in log.buckets)

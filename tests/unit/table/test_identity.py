@@ -155,19 +155,6 @@ def test_rows_that_the_renamed_table_has_in_its_log_are_known_there_as_those_of_
     assert stores(renamed) == [(1, "before")]
 
 
-def test_rename_and_alter_keep_the_identity_and_create_makes_another_one(lakes) -> None:
-    service, owner = lakes
-    table = opened(lakes, _LOG)
-    identity = table.logical.identity.text
-    owner.sql("alter table db.x add column w int")
-    owner.sql("alter table db.x rename to db.y")
-    assert owner.table("db.y").logical.identity.text == identity
-    write(service.table("db.y"), 2, "after")
-    assert files(owner.table("db.y")) == [(1, "before"), (2, "after")]
-    owner.sql("create table db.z like db.y")
-    assert owner.table("db.z").logical.identity.text != identity
-
-
 def test_a_decision_after_an_unnoticed_drop_and_create_does_not_count(lakes) -> None:
     """DROP and CREATE come between the last look of a writer and its decision."""
     table = opened(lakes, _LOG)

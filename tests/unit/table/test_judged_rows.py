@@ -38,10 +38,6 @@ def make(tmp_path: Path, columns: str, options: str = LOG, key: str = "id") -> T
     return lake.table("db.t")
 
 
-def write(table: Table, rows: pa.Table) -> None:
-    table.write(rows)
-
-
 def columns_of(kind: pa.DataType, *values: Any, name: str = "v", first: int = 0) -> pa.Table:
     return pa.table({"id": range(first, first + len(values)), name: pa.array(values, kind)})
 
@@ -68,7 +64,7 @@ def refused(table: Table, rows: pa.Table, *texts: str) -> None:
     """Such rows are refused with these words in the error, and nothing of them is anywhere; later rows go on."""
     before = everywhere(table)
     with pytest.raises(InvalidSchema) as told:
-        write(table, rows)
+        table.write(rows)
     assert all(text in str(told.value) for text in texts), told.value
     assert everywhere(table) == before and not table.logical.registered.writers()
     table.seal()
@@ -79,10 +75,10 @@ def refused(table: Table, rows: pa.Table, *texts: str) -> None:
 def test_text_that_is_not_utf8_is_refused_before_anything_is_written(tmp_path, options, file_format) -> None:
     both = f"{options}, " if options else ""
     table = make(tmp_path, "v string", f"{both}'file.format' = '{file_format}'")
-    write(table, columns_of(pa.string(), "a", "b"))
+    table.write(columns_of(pa.string(), "a", "b"))
     wrong = pa.table({"id": [2, 3, 4], "v": bad_text(b"fine", b"\xff\x00", b"fine")})
     refused(table, wrong, "column 'v'", "db.t", r"b'\xff\x00'", "row 1")
-    write(table, columns_of(pa.string(), "z", first=7))
+    table.write(columns_of(pa.string(), "z", first=7))
     assert all([row["v"] for row in rows] == ["a", "b", "z"] for rows in everywhere(table))
 
 
@@ -113,9 +109,9 @@ def test_a_time_that_orc_files_cannot_give_back_is_refused_before_anything_is_wr
     table = make(tmp_path, "v timestamp_ntz", f"{both}'file.format' = 'orc'")
     before = everywhere(table)
     with pytest.raises(UnsupportedFeature, match=r"column 'v' has a time outside of 1677.*'file.format' = 'parquet'"):
-        write(table, columns_of(pa.timestamp("us"), dt.datetime(9999, 12, 31)))
+        table.write(columns_of(pa.timestamp("us"), dt.datetime(9999, 12, 31)))
     assert everywhere(table) == before
-    write(table, columns_of(pa.timestamp("us"), dt.datetime(2200, 1, 1)))
+    table.write(columns_of(pa.timestamp("us"), dt.datetime(2200, 1, 1)))
     assert all([row["v"].year for row in rows] == [2200] for rows in everywhere(table))
 
 
@@ -131,7 +127,7 @@ def test_a_partition_of_nanoseconds_is_read(tmp_path: Path, kind: str) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(f"create table db.t (id bigint, v {kind}) partitioned by (v)")
     table = lake.table("db.t")
-    write(table, pa.table({"id": [1], "v": pa.array([1], pa.int64()).view(pa.timestamp("ns"))}))
+    table.write(pa.table({"id": [1], "v": pa.array([1], pa.int64()).view(pa.timestamp("ns"))}))
     assert table.scan().to_arrow().column("v").cast(pa.int64()).to_pylist() == [1]
 
 
@@ -139,13 +135,13 @@ def test_the_first_and_the_last_moment_of_the_years_of_a_log_are_read_by_all(tmp
     table = make(tmp_path, "v timestamp_ntz, d date")
     times = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
     rows = columns_of(pa.timestamp("us"), *times).append_column("d", pa.array([t.date() for t in times]))
-    write(table, rows)
+    table.write(rows)
     assert all(found == rows.to_pylist() for found in everywhere(table))
 
 
 def test_a_table_without_a_log_keeps_times_of_any_year(tmp_path) -> None:
     table = make(tmp_path, "v timestamp_ntz", "")
-    write(table, columns_of(pa.timestamp("us"), 253402318799000000))
+    table.write(columns_of(pa.timestamp("us"), 253402318799000000))
     assert table.scan().to_arrow().column("v").cast(pa.int64()).to_pylist() == [253402318799000000]
 
 
@@ -165,8 +161,8 @@ def test_a_decimal_with_more_digits_than_its_type_is_refused(tmp_path, digits) -
     large = pa.array([None, 10**digits - 1, 10**digits], pa.decimal128(38, 0)).buffers()
     rows = pa.table({"id": [1, 2, 3], "v": pa.Array.from_buffers(kind, 3, large)})
     with pytest.raises(InvalidSchema, match=r"column 'v' .* holds 10+\.00 \(row 2 .* more digits than decimal128"):
-        write(table, rows)
-    write(table, rows[:2])
+        table.write(rows)
+    table.write(rows[:2])
     assert all([r["v"] for r in found] == [None, rows["v"][1].as_py()] for found in everywhere(table))
 
 
@@ -177,9 +173,9 @@ def test_a_partition_that_no_directory_can_have_is_refused(tmp_path, file_format
     lake.sql(f"create table db.t (p timestamp_ntz, id bigint) using lakelog partitioned by (p) {options}")
     table = lake.table("db.t")
     times = pa.array([253402318799000000, 0], pa.int64()).cast(pa.timestamp("us"))
-    write(table, pa.table({"p": times[1:], "id": [0]}))
+    table.write(pa.table({"p": times[1:], "id": [0]}))
     with pytest.raises(InvalidSchema, match="cannot be a directory name"):
-        write(table, pa.table({"p": times, "id": [1, 2]}))
+        table.write(pa.table({"p": times, "id": [1, 2]}))
     assert table.scan().to_arrow().column("id").to_pylist() == [0]
 
 
@@ -192,8 +188,8 @@ def test_a_partition_value_too_long_for_a_directory_blocks_no_other_writer(tmp_p
     )
     table = lake.table("db.t")
     with pytest.raises(InvalidSchema, match="partition column 'p' of table db.t has the value .* Write a shorter"):
-        write(table, pa.table({"id": [1], "p": [value]}))
-    write(table, pa.table({"id": [2], "p": ["short"]}))
+        table.write(pa.table({"id": [1], "p": [value]}))
+    table.write(pa.table({"id": [2], "p": ["short"]}))
     assert all([row["id"] for row in found] == [2] for found in everywhere(table))
 
 
@@ -206,10 +202,10 @@ def test_one_id_in_two_partitions_is_two_keys_where_rows_are_judged(tmp_path) ->
     )
     table = lake.table("db.t")
     rows = pa.table({"p": pa.array([1, 2], pa.int32()), "id": [1, 1], "v": pa.array([100, 100], pa.int8())})
-    write(table, rows)
+    table.write(rows)
     hidden = pa.table({"p": pa.array([3, 4, 3], pa.int32()), "id": [1] * 3, "v": pa.array([100, -100, 100], pa.int8())})
     with pytest.raises(InvalidSchema, match="column 'v' of key .* have a sum that does not fit TINYINT"):
-        write(table, hidden)
+        table.write(hidden)
     assert table.scan().to_arrow().column("v").to_pylist() == [100, 100]
 
 
@@ -217,7 +213,7 @@ def test_a_map_with_a_key_twice_is_refused(tmp_path) -> None:
     table = make(tmp_path, "v map<string, int>")
     kind = pa.map_(pa.string(), pa.int32())
     refused(table, columns_of(kind, [("a", 1), ("b", 2)], [("b", 1), ("b", 2)]), "column 'v'", "'b'", "row 1")
-    write(table, columns_of(kind, [("a", 1), ("b", 2)], [("b", 1)], None, []))
+    table.write(columns_of(kind, [("a", 1), ("b", 2)], [("b", 1)], None, []))
     assert all([r["v"] for r in rows] == [[("a", 1), ("b", 2)], [("b", 1)], None, []] for rows in everywhere(table))
 
 
@@ -231,7 +227,7 @@ def test_zero_is_one_key_and_so_is_nan_in_both_stores(tmp_path, buckets) -> None
     table = lake.table("db.t")
     odd = float(np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0])
     for number, key in enumerate([0.0, -0.0, float("nan"), odd]):
-        write(table, pa.table({"k": [key], "v": pa.array([number], pa.int32())}))
+        table.write(pa.table({"k": [key], "v": pa.array([number], pa.int32())}))
     assert sorted(r["v"] for r in table.scan().to_arrow().to_pylist()) == [1, 3]
     assert {bytes(k) for part in table.log_records() for k in part["key"].to_pylist() if k} == {
         b'{"k":0.0}',
@@ -243,8 +239,8 @@ def test_zero_is_one_key_and_so_is_nan_in_both_stores(tmp_path, buckets) -> None
 @pytest.mark.parametrize("key", ["id", ""])
 def test_a_column_may_have_any_name_that_is_not_reserved(tmp_path, name, key) -> None:
     table = make(tmp_path, f"`{name}` string", key=key)
-    write(table, columns_of(pa.string(), "a", "b", name=name))
-    write(table, columns_of(pa.string(), "c", name=name, first=2))
+    table.write(columns_of(pa.string(), "a", "b", name=name))
+    table.write(columns_of(pa.string(), "c", name=name, first=2))
     assert all([row[name] for row in rows] == ["a", "b", "c"] for rows in everywhere(table))
     found = table.scan(filter=f"`{name}` = 'b'").to_arrow()
     assert found.to_pylist() == [{"id": 1, name: "b"}]
@@ -268,7 +264,7 @@ def test_what_the_files_cannot_hold_is_refused_before_the_rows_are_decided(tmp_p
     table = make(tmp_path, "v timestamp(9), w timestamp(3)", f"{LOG}")
     stamps = {name: pa.array([1], pa.timestamp(unit)) for name, unit in (("v", "ns"), ("w", "ms"))}
     with pytest.raises(LakelogError, match="TIMESTAMP"):
-        write(table, pa.table({"id": [1], **stamps}))
+        table.write(pa.table({"id": [1], **stamps}))
     assert everywhere(table)[0] == [] and not table.logical.registered.writers()
 
 
@@ -289,9 +285,9 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, options) -> None:
     rng = np.random.default_rng(0)
     large = columns_of(pa.string(), *(rng.bytes(3000).hex() for _ in range(1500)))
     with small_disk(1 << 20), pytest.raises(Unavailable, match=str(tmp_path)):
-        write(table, large)
+        table.write(large)
     assert everywhere(table)[0] == []
-    write(table, large)
+    table.write(large)
     assert everywhere(table)[0] == large.to_pylist()
 
 
@@ -309,7 +305,7 @@ def test_a_full_disk_after_the_decision_does_not_require_the_rows_again(tmp_path
     with monkeypatch.context() as patched:
         patched.setattr(LocalFileIO, "open_output", full)
         with pytest.raises(CommitDecided, match=r"db\.t.*do not write them again"):
-            write(table, rows)
+            table.write(rows)
         assert table.scan().to_arrow().num_rows == 2, "they count"
     table.seal()
     assert all(found == rows.to_pylist() for found in everywhere(table))

@@ -14,6 +14,7 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging import staged_rows
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit
 
 LOGS = [
     "",
@@ -137,7 +138,7 @@ def test_a_delete_after_an_insert_deletes(tmp_path, options) -> None:
 def test_late_update_befores_next_to_data_files_delete_nothing(tmp_path, monkeypatch, options) -> None:
     table = make(tmp_path, options)
     write(table, changes(*(("+I", i, "a") for i in range(200))))
-    monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
+    limit(monkeypatch, inline_bytes=0)
     olds = [("-U", i, "a") for i in range(100)]
     write_in_tasks(table, changes(*(("+U", i, "A") for i in range(99))), changes(*olds, ("+I", 500, "n")))
     check(table, {**dict.fromkeys(range(99), "A"), **dict.fromkeys(range(100, 200), "a"), 500: "n"})
@@ -183,7 +184,7 @@ def test_an_old_half_that_equals_the_newest_row_of_its_key_takes_it_back(
     spills = ["'write-buffer-size' = '1 b'"] if way == "spilled" else []
     table = make(tmp_path, ", ".join(filter(None, [options, *spills])))
     write(table, changes(*(("+I", key, "z") for key in range(len(GONE))), ("+I", 98, "b")))
-    monkeypatch.setattr(staged_rows, "INLINE_BYTES", size)
+    limit(monkeypatch, inline_bytes=size)
     batches: list[list[tuple[str, int, str]]] = [[], [("+I", 99, "n")]]
     for key, told in enumerate(GONE.values()):
         at = 0

@@ -27,7 +27,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import JSON, files, folded, make, rows, silence
+from log_tables import JSON, files, folded, log_of, make, rows, silence
 
 
 def append_late(table: Table, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
@@ -84,8 +84,7 @@ def test_a_writer_of_other_keys_reports_late_rows(
 
 def test_maintenance_continues_despite_an_unreadable_record(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = make(tmp_path)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     appender = appender_for(log)
     appender.append(
         0, Records(pa.array([b"k"], pa.large_binary()), pa.array([b"v"], pa.large_binary()), b"9|d|foreign|0|y")
@@ -139,8 +138,7 @@ def test_a_second_correction_just_before_its_writer_is_forgotten_is_reverted(
     writer = table.writer()
     writer.write(rows(1, 2))
     writer.flush()
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     forget = Registrations.forget
 
     def again(self: Registrations, name: str) -> None:
@@ -174,8 +172,7 @@ def test_a_correction_of_an_accepted_row_that_arrives_after_its_writer_has_close
     """A helper has read the log before the decision, and appends its correction after the writer has gone."""
     table = make(tmp_path, JSON + ", 'log.changelog-mode' = 'all'", key="")
     table.write(rows(1))
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     reader, appender = reader_for(log), appender_for(log)
     for bucket, end in reader.end_offsets().items():
         for record in [row for part in reader.chunks(bucket, 0, end) for row in part.to_pylist() if row["value"]]:

@@ -16,6 +16,7 @@ from lakelog.paimon.schema.changes import ChangeType, RenameColumn, SetOption
 from lakelog.paimon.types.types import INT, AtomicType
 from lakelog.table.commit.committer import Committer
 from lakelog.table.staging.task_writer import TaskWriter
+from log_tables import log_of
 
 FORMATS = ("debezium-json", "arrow")
 
@@ -29,8 +30,7 @@ def create(lake: Lake, form: str, columns: str = "id int, n int, o int", key: st
 
 
 def write(table: Table, **columns: pa.Array) -> None:
-    with table.writer(missing="null") as writer:
-        writer.write(pa.table(columns))
+    table.write(pa.table(columns), missing="null")
 
 
 def in_log(table: Table) -> list[dict[str, object]]:
@@ -43,8 +43,7 @@ def skipping(lake: Lake) -> Table:
 
 
 def append_unknown(table: Table, number: int = 99) -> None:
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     appender = appender_for(log)
     value = pa.array([b'{"before":null,"after":{"id":7,"n":7,"o":7},"op":"c"}'], pa.large_binary())
     key = pa.array([b'{"id":7}'], pa.large_binary())
@@ -58,8 +57,7 @@ def test_a_fast_forward_keeps_the_schemas_that_records_name(lake: Lake, form: st
     write(table, id=pa.array([1], pa.int32()), n=pa.array([20], pa.int32()), o=pa.array([21], pa.int32()))
     lake.run("call sys.create_branch('db.t', 'b')")
     lake.table("db.t").branch("b")
-    with table.branch("b").writer(missing="null") as writer:
-        writer.write(pa.table({"id": pa.array([5], pa.int32()), "n": pa.array([5], pa.int32())}))
+    table.branch("b").write(pa.table({"id": pa.array([5], pa.int32()), "n": pa.array([5], pa.int32())}), missing="null")
     table.alter(RenameColumn(("n",), "m"))
     write(table, id=pa.array([2], pa.int32()), m=pa.array([30], pa.int32()), o=pa.array([31], pa.int32()))
     lake.run("call sys.fast_forward('db.t', 'b', true)")

@@ -57,15 +57,6 @@ def test_old_rows_of_snapshots_expire_and_young_ones_stay(tmp_path: Path, days: 
     )
 
 
-def test_a_write_expires_the_log_at_times(tmp_path: Path, days: LogDays, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(tmp_path)
-    write(table, *range(10))
-    days.pass_to(8)
-    monkeypatch.setattr(retention, "_is_time_to_check", lambda *_: True)
-    write(table, *range(10, 20))
-    assert held(table) == list(range(10, 20))
-
-
 def test_rows_that_no_snapshot_has_stay(tmp_path: Path, days: LogDays) -> None:
     table = make(tmp_path)
     write(table, *range(10))

@@ -13,12 +13,11 @@ from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.options.log import EMIT_MODE
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.scan import LogScan
-from log_tables import JSON, files, make, rows
+from log_tables import JSON, files, log_of, make, rows
 
 
 def leave_a_gap(table: Table) -> None:
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     database = appender_for(log)._database  # type: ignore[attr-defined]
     database.execute("update ends set next = next + 1000")
 

@@ -20,10 +20,9 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
-from lakelog.table.read import union_scan
-from lakelog.table.staging import staged_rows
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.materializer import LogMaterializer
+from limits import limit
 from log_tables import files, folded, rows, write
 
 
@@ -35,8 +34,8 @@ def system(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["inline", "large"])
 def staged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "large":
-        monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
-        monkeypatch.setattr(union_scan, "_FEW_ROWS", 0)
+        limit(monkeypatch, inline_bytes=0)
+        limit(monkeypatch, union_rows=0)
     return str(request.param)
 
 

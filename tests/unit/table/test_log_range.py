@@ -51,8 +51,6 @@ def changed(table: Table, seed: int, commits: int = 8) -> None:
 
 def start_of(table: Table, share: float) -> dict[str, str]:
     """Options of a start after a share of the records."""
-    log = table.logical.log
-    assert log is not None
     scan = log_range.LogScan(table.logical)
     firsts, ends = scan.reader.first_offsets(), scan.reader.end_offsets()
     offsets = {b: firsts[b] + int((ends[b] - firsts[b]) * share) for b in ends}

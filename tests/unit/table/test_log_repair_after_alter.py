@@ -24,7 +24,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.materializer import LogMaterializer
-from log_tables import silence
+from log_tables import log_of, silence
 
 
 @pytest.fixture(params=["debezium-json", "arrow"])
@@ -112,8 +112,7 @@ def test_a_dead_row_that_the_new_type_does_not_have_is_taken_back(lake: Lake, fo
 
 def test_a_follower_reads_rows_of_producers_from_before_and_after(lake: Lake) -> None:
     table = create(lake)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     append(log, b'{"before":null,"after":{"id":1,"n":10,"s":"a"},"op":"c"}', UNOWNED_HEADER)
     table.alter(RenameColumn(("n",), "m"), DropColumn(("s",)), AddColumn(("n",), STRING))
     own = RecordSchemas(table.logical).own_id
@@ -127,8 +126,7 @@ def test_a_follower_reads_rows_of_producers_from_before_and_after(lake: Lake) ->
 def test_a_follower_loses_no_column_of_an_alter_beside_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ALTER, and a row with its new column, arrive after the follower has loaded the newest schema."""
     table = create(lake)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     read, done = LogMaterializer._read, list[bool]()
 
     def altered(self: LogMaterializer, opened: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:

@@ -8,7 +8,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from lakelog.errors import NotFound, OffsetExpired
+from lakelog.errors import OffsetExpired
 from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
 from lakelog.logstore.protocol.healing_plan import Healing
@@ -189,18 +189,6 @@ def test_repeated_records_after_a_snapshot_are_those_the_log_still_has(tmp_path,
         assert {r[1] for r in found if r[2] == "both"} == set(range(8, 16))
         assert key or len(found) == len(held) + 8, "nothing twice"
     assert held == []
-
-
-def test_a_snapshot_that_expires_under_its_reader_is_an_error(tmp_path) -> None:
-    table = make(tmp_path)
-    table.write(rows(1))
-    tail = table.tail("latest-full", stop="latest")
-    for number in range(2, 4):
-        table.write(rows(number))
-    table.compact()
-    table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
-    with pytest.raises(NotFound):
-        list(tail)
 
 
 def test_expired_offsets_fall_back_as_the_option_says(tmp_path) -> None:

@@ -17,8 +17,8 @@ from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.state import sorted_run as keyed_run
 from lakelog.state.keyed_state import KeyedState
 from lakelog.state.sorted_run import BlockCache
-from lakelog.table.lookup import index as lookup_index
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
+from limits import limit
 from log_tables import trim
 
 LOGS = {
@@ -79,7 +79,7 @@ def found(index: LookupIndex, keys: list[tuple[Any, ...]]) -> list[tuple[int, st
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks, runs and memory so small that a few rows make many of them."""
     monkeypatch.setattr(keyed_run, "BLOCK_ROWS", 4)
-    monkeypatch.setattr(lookup_index, "_FRESH_BYTES", 300)
+    limit(monkeypatch, lookup_bytes=300)
 
 
 @pytest.mark.parametrize("kind", LOGS)

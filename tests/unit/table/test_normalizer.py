@@ -18,6 +18,7 @@ from lakelog.state.sorted_run import BLOCK_ROWS
 from lakelog.table.log.scan import LogScan
 from lakelog.table.tail import normalizer
 from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates
+from limits import limit
 from log_tables import make, rows, trim
 
 WHOLE = {"log.consumer.normalize": "true"}
@@ -148,7 +149,7 @@ def found(state: KeyedState, *ids: int) -> dict[int, str]:
 
 
 def test_a_state_finds_the_newest_rows_in_memory_and_in_files(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(keyed_state, "_MOST_IN_MEMORY", 40_000)
+    limit(monkeypatch, keyed_bytes=40_000)
     state = KeyedState(LocalFileIO(), str(tmp_path), SCHEMA, ("id",), 0)
     expected: dict[int, str] = {}
     for number in range(60):

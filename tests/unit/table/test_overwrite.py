@@ -34,8 +34,7 @@ def content(table) -> list[tuple]:
 
 
 def write(table, *given: tuple, **arguments: object) -> None:
-    with table.writer(**arguments) as writer:
-        writer.write(rows(*given))
+    table.write(rows(*given), **arguments)
 
 
 @pytest.mark.parametrize("keyed", [True, False])

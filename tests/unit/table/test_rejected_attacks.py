@@ -31,6 +31,7 @@ from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write import materializer
+from log_tables import log_of
 from rejected_tables import KEY, LOG, append, given, ids, inserted, make, rejected, reopened
 
 FILES = "'write-only' = 'true'"
@@ -245,8 +246,7 @@ def test_a_record_that_was_rejected_before_a_rename_is_replayed_by_id(tmp_path: 
 def test_a_record_that_names_a_schema_that_does_not_exist_is_one_rejected_row(tmp_path: Path) -> None:
     table = make(tmp_path, JSON)
     register_follower(table.logical)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     appender = appender_for(log)
     for number, header in ((1, UNOWNED_HEADER), (2, encode_header(DATA, "", 0, "", schema=999)), (3, UNOWNED_HEADER)):
         value = pa.array([inserted(number)], pa.large_binary())

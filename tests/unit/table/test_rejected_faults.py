@@ -21,6 +21,7 @@ from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging import task_writer
 from lakelog.table.write import materializer
+from log_tables import log_of
 from rejected_tables import JSON_LOG, LOG, append, given, ids, inserted, make, rejected, reopened
 
 FILES = "'write-only' = 'true'"
@@ -268,8 +269,7 @@ def test_a_follower_reads_no_more_at_a_time_than_fits_into_memory(tmp_path, monk
     append(table, 0, *sent)
     monkeypatch.setattr(materializer, "_READ_BYTES", 1 << 20, raising=False)
     monkeypatch.setattr(materializer, "_FIRST_RECORDS", 10, raising=False)
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     made, sizes = type(reader_for(log)), []
     read = made.read
 
@@ -294,8 +294,7 @@ def test_an_epoch_that_is_rejected_as_a_whole_does_not_read_the_log_from_its_sta
     task = task_writer.TaskWriter(only_files, "w", 0, 0, rejects=rejects)
     task.write(given(None).to_batches()[0])
     committer.commit(0, [task.finish()])
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     made, starts = type(reader_for(log)), []
     read = made.read
 

@@ -15,6 +15,7 @@ from lakelog.io.metrics import METER
 from lakelog.logstore.clients import appender_for
 from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.table.log.register import register_follower
+from log_tables import log_of
 from rejected_tables import JSON_LOG, KEY, LOG, append, given, ids, inserted, make, rejected
 
 
@@ -102,8 +103,7 @@ def test_a_follower_keeps_what_it_cannot_read_and_what_does_not_fit(tmp_path) ->
     list(table.follow(stop="latest"))
     assert ids(table) == [1, 2, 3]
     found = rejected(table, "bucket", "offset", "value", "reason", "topic", "format")
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     assert [(r["bucket"], r["offset"], r["value"]) for r in found] == [(0, first[1], bad[0]), (1, second[0], bad[1])]
     assert {(r["topic"], r["format"]) for r in found} == {(log.topic, "debezium-json")}
     assert counted() == 2
@@ -149,8 +149,7 @@ def test_a_replay_of_log_records_writes_files_only(tmp_path) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql("alter table db.t alter column name drop not null")
     table = lake.table("db.t")
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     ends = appender_for(log).end_offsets()
     done = table.replay_rejected()
     assert (done.written, done.rejected) == (1, 1)

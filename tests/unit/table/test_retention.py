@@ -16,8 +16,8 @@ from lakelog.table.maintenance import retention
 from lakelog.table.maintenance.retention import expire_by_options, expire_snapshots
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import state_at
-from lakelog.table.staging import staged_rows
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit
 
 
 def table_of(tmp_path, options: str, columns: str = "id int, name string, primary key (id)", more: str = ""):
@@ -62,7 +62,7 @@ def test_expiry_never_loses_the_state_of_the_log(tmp_path) -> None:
 
 @pytest.mark.parametrize("inline_bytes", [1 << 20, 0])
 def test_epochs_of_a_seal_that_died_are_not_sealed_again_after_a_rollback(tmp_path, monkeypatch, inline_bytes) -> None:
-    monkeypatch.setattr(staged_rows, "INLINE_BYTES", inline_bytes)
+    limit(monkeypatch, inline_bytes=inline_bytes)
     table = table_of(tmp_path, "'bucket'='1'")
     write(table, 1)
     task = TaskWriter(table.logical, "w", 0, 0)

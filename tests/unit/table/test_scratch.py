@@ -15,10 +15,9 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidRequest, Unavailable
 from lakelog.lake.table import Table
-from lakelog.state import keyed_state
-from lakelog.table.lookup import index as lookup_index
 from lakelog.table.lookup import index_cache as lookup_tables
 from lakelog.table.lookup.index import LookupSpec
+from limits import limit
 
 WHOLE_CHANGES = {"log.consumer.normalize": "true"}
 
@@ -72,7 +71,7 @@ def test_a_tail_of_whole_changes_names_the_file_for_which_there_is_no_room(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(keyed_state, "_MOST_IN_MEMORY", 1 << 10)
+    limit(monkeypatch, keyed_bytes=1 << 10)
     write(table, 1000)
     with full_disk(), pytest.raises(Unavailable, match=f"{tmp_path}/lakelog-normalize-"):
         list(table.tail("earliest", stop="latest", options=WHOLE_CHANGES))
@@ -104,7 +103,7 @@ def test_a_lookup_index_names_the_file_for_which_there_is_no_room(
 ) -> None:
     write(table, 1000)
     tables = lookup_tables.LookupTables(str(tmp_path / "scratch"))
-    monkeypatch.setattr(lookup_index, "_FRESH_BYTES", 1 << 10)
+    limit(monkeypatch, lookup_bytes=1 << 10)
     found = tables.table(LookupSpec(table.logical, ("id",), ("id", "v")), "j")
     with full_disk(), pytest.raises(Unavailable, match=f"{tmp_path}/scratch"):
         found.index(0, 0.0)

@@ -24,6 +24,7 @@ from lakelog.table.model.registrations import BATCH
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.table_writer import TableWriter
+from limits import unsealed
 from log_tables import files, folded, rows, silence
 from log_tables import make as make_table
 
@@ -136,7 +137,7 @@ def decided(table: Table, monkeypatch, count: int) -> list[TableWriter]:
     """Writers that have decided an epoch each, with row n of the nth, and have not sealed it."""
     writers = [table.writer() for _ in range(count)]
     with monkeypatch.context() as patched:
-        patched.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
+        unsealed(patched)
         for at, writer in enumerate(writers):
             writer.write(rows(at))
             writer.commit()
@@ -196,7 +197,7 @@ def test_a_listing_that_misses_an_epoch_of_a_lane_loses_none(tmp_path: Path, mon
     table = make(tmp_path, key="")
     (writer,) = decided(table, monkeypatch, 1)
     with monkeypatch.context() as patched:
-        patched.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
+        unsealed(patched)
         for at in (1, 2):
             writer.write(rows(at))
             writer.commit()

@@ -24,6 +24,7 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.credentials import credentials_of
 from lakelog.logstore.kafka.topic import client
 from lakelog.paimon.schema.changes import SetOption
+from log_tables import log_of
 from new_parts import installed
 
 PLANTED = "planted-5f1c"
@@ -143,8 +144,7 @@ def test_no_file_of_a_warehouse_and_no_line_of_a_log_has_the_value(
         table.alter(SetOption("log-store.retention", "1 d"))
         shown += [*lake.sql("show create table t")[0].to_pylist(), str(table.describe(extended=True)), repr(lake)]
         shown += [str(lake.table(f"t${name}").scan().to_arrow().to_pylist()) for name in ("options", "schemas")]
-        log = table.logical.log
-        assert log is not None
+        log = log_of(table)
         pickled = pickle.dumps((log, table.logical.location, table.logical.io))
     assert (tmp_path / f"{PLANTED}.db").exists()
     for text in shown[:2] + shown[3:]:

@@ -31,6 +31,7 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_follower, register_writer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit
 from log_tables import JSON, make, rows, trim
 
 KEYED = ", primary key (id)"
@@ -126,7 +127,7 @@ def test_a_tail_that_stops_anywhere_returns_the_rows_of_an_uninterrupted_one(
     form, most = random.Random(seed).choice([("debezium-json", 5), ("arrow", 5), ("arrow", 100_000)])
     world = World(make(tmp_path, f", 'log-store.data-format' = '{form}'", key), form, seed)
     table, dice = world.table, world.dice
-    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", most)
+    limit(monkeypatch, read_rows=most)
     monkeypatch.setattr("lakelog.table.log.scan._READ_PACKS", 1)
     for _ in range(8):
         world.step()
@@ -149,7 +150,7 @@ def test_a_tail_that_stops_anywhere_returns_the_rows_of_an_uninterrupted_one(
 @pytest.mark.parametrize("start", ["earliest", "latest-full"])
 @pytest.mark.parametrize("options", [{}, TRANSACTIONAL, WHOLE, WHOLE | TRANSACTIONAL])
 def test_every_position_of_a_tail_is_good(tmp_path, monkeypatch, start, options, depth) -> None:
-    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 6)
+    limit(monkeypatch, read_rows=6)
     world = World(make(tmp_path, JSON), "debezium-json", 7)
     for _ in range(10):
         world.step()
@@ -172,7 +173,7 @@ def sealed(table: Table, *batches: pa.Table) -> None:
 
 
 def test_a_long_epoch_is_emitted_in_parts_and_resumes_inside_it(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
+    limit(monkeypatch, read_rows=4)
     table = make(tmp_path, JSON, key="")
     with table.writer() as writer, table.writer() as other:
         writer.write(rows(*range(20), name="long"))
@@ -206,7 +207,7 @@ def test_the_position_passes_records_that_show_nothing(tmp_path) -> None:
 
 
 def test_a_tail_that_a_log_which_is_away_has_ended_goes_on_from_its_position(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 7)
+    limit(monkeypatch, read_rows=7)
     table = make(tmp_path, JSON, key="")
     sealed(table, rows(*range(60)))
     read, dice, failures = EmbeddedReader.read, random.Random(1), 0
@@ -230,7 +231,7 @@ def test_a_tail_that_a_log_which_is_away_has_ended_goes_on_from_its_position(tmp
 
 
 def test_an_event_ends_a_tail_and_its_position_goes_on(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
+    limit(monkeypatch, read_rows=4)
     table = make(tmp_path, JSON, key="")
     sealed(table, *(rows(n, n + 1) for n in range(3)))
     for start in ("latest-full", "earliest"):

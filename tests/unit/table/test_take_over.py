@@ -31,7 +31,7 @@ from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows, silence
-from ordered_writes import dies_before_its_snapshot
+from ordered_writes import FORMS, dies_before_its_snapshot
 
 UNION = {"read.mode": "union"}
 
@@ -252,9 +252,6 @@ def test_a_batch_writer_between_two_commits_that_was_taken_for_dead_goes_on(tmp_
     writer.close()
     assert folded(table) == files(table) == [(1, "a"), (2, "a")]
     assert table.logical.registered.writers() == []
-
-
-FORMS = [("upsert", "debezium-json"), ("upsert", "arrow"), ("all", "debezium-json"), ("all", "arrow")]
 
 
 @pytest.fixture(params=FORMS, ids=["-".join(form) for form in FORMS])

@@ -23,7 +23,7 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.read.snapshot_switch import latest_full
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import JSON, files, make, rows, silence, trim
+from log_tables import JSON, files, log_of, make, rows, silence, trim
 
 TRANSACTIONAL = {"log.consistency": "transactional"}
 Row = tuple[str, int, str]
@@ -169,8 +169,7 @@ def test_a_key_in_the_log_alone_and_later_in_both_stores_ends_as_the_newer(tmp_p
 
 def test_unowned_rows_are_read_at_their_offsets(tmp_path) -> None:
     table = make(tmp_path, f"{JSON}, 'emit.mode' = 'log'")
-    log = table.logical.log
-    assert log is not None
+    log = log_of(table)
     appender = appender_for(log)
     values = [b'{"before":null,"after":{"id":1,"name":"%d"},"op":"c"}' % number for number in range(3)]
     keys = pa.array([b'{"id":1}'], pa.large_binary())

@@ -21,6 +21,7 @@ from lakelog.table.log.register import register_follower, register_writer
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit, unsealed
 from log_tables import append_foreign, files, rows, silence, trim
 from log_tables import make as make_table
 from record_batches import PlainRecord
@@ -59,7 +60,7 @@ def test_rows_of_an_open_epoch_count_and_are_merged_by_key(tmp_path, mode) -> No
 
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_a_table_without_buckets(tmp_path, few, form, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
+    limit(monkeypatch, union_rows=few)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
@@ -271,7 +272,7 @@ def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
 
 @pytest.mark.parametrize("key", ["", ", primary key (p, id)"])
 def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, monkeypatch, form) -> None:
-    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", 100)
+    limit(monkeypatch, union_rows=100)
     monkeypatch.setattr("lakelog.table.read.union_scan._LEAST_BUFFER", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lake = connect(warehouse=str(tmp_path / "warehouse"))
@@ -314,7 +315,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
     with table.writer() as writer:
         writer.write(rows(1))
         writer.commit()
-        monkeypatch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
+        unsealed(monkeypatch)
         writer.write(rows(2))
         writer.commit()
         writer.write(rows(3, 4))
@@ -329,7 +330,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
 @pytest.mark.parametrize("key", [", primary key (id)", ""])
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_a_transactional_union_leaves_open_rows_out(tmp_path, monkeypatch, few, key) -> None:
-    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
+    limit(monkeypatch, union_rows=few)
     table = make(tmp_path, key=key)
     transactional = {"log.consistency": "transactional"}
     with table.writer(options={"emit.mode": "log"}) as only, table.writer() as writer:

@@ -13,6 +13,7 @@ from lakelog import connect
 from lakelog.errors import CommitConflict, CommitDecided, InvalidRequest, LakelogError, Unavailable
 from lakelog.table.staging import staged_rows
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import limit
 from log_tables import rows
 
 
@@ -125,8 +126,7 @@ def test_a_task_that_cannot_finish_takes_its_rows_back(tmp_path, monkeypatch) ->
         writer.write(rows(88))
     monkeypatch.undo()
     assert files(table) == fold(table) == {}
-    with table.writer() as writer:
-        writer.write(rows(88))
+    table.write(rows(88))
     assert files(table) == fold(table) == {88: "a"}
 
 
@@ -142,7 +142,7 @@ def test_a_bucket_that_fails_leaves_no_files_of_the_others(tmp_path, monkeypatch
         return write(dynamic, partition, bucket, *rest)
 
     monkeypatch.setattr(staged_rows, "write_run_files", fails_once)
-    monkeypatch.setattr(staged_rows, "INLINE_BYTES", 0)
+    limit(monkeypatch, inline_bytes=0)
     with pytest.raises(Unavailable, match="no room"), table.writer() as writer:
         writer.write(pa.table({"id": pa.array(range(1000), pa.int32())}))
     assert not list((tmp_path / "db.db" / "t").glob("bucket-*/*.parquet"))
@@ -152,8 +152,7 @@ def test_a_bucket_that_fails_leaves_no_files_of_the_others(tmp_path, monkeypatch
 def test_a_table_read_whole_has_the_rows_in_the_order_of_its_batches(tmp_path) -> None:
     lake = connect(warehouse=str(tmp_path))
     lake.sql("create table db.t (id int, primary key (id)) using lakelog tblproperties ('bucket' = '5')")
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array(range(1000), pa.int32())}))
+    lake.table("db.t").write(pa.table({"id": pa.array(range(1000), pa.int32())}))
     scan = lake.table("db.t").scan()
     assert len(scan.plan()) == 5
     assert scan.to_arrow().column("id").to_pylist() == [

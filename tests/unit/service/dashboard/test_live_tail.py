@@ -22,7 +22,7 @@ from lakelog.service.dashboard.render import _environment
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.sql.runtime.statement import Privilege
-from log_tables import make, rows
+from log_tables import log_of, make, rows
 
 
 def test_a_client_that_goes_while_nothing_comes_ends_the_tail(tmp_path: Path) -> None:
@@ -61,8 +61,7 @@ def test_streams_of_a_user_are_limited_over_all_sessions() -> None:
 def test_a_tail_reads_in_a_process_that_ends_with_its_follower_or_at_a_bad_record(tmp_path: Path) -> None:
     async def program() -> list[bytes]:
         table = make(tmp_path)
-        log = table.logical.log
-        assert log is not None
+        log = log_of(table)
         previews = Previews({"warehouse": str(tmp_path / "warehouse")})
         try:
             events = previews.tail("db.t")
