@@ -89,7 +89,7 @@ def test_another_seals_large_runs_meanwhile(
 def test_orders_of_log_partitions_far_apart(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit(monkeypatch, inline_bytes=0)
     monkeypatch.setattr(run_files, "_OWN_BITS", 0)
-    table = make(tmp_path, kind)
+    table = make(tmp_path, kind, ", 'write-buffer-size' = '1 b'")  # each write of a task is a file of its own
     of = dict(zip(IDS, log_partition_of_rows(rows(*IDS), table.logical.schema).tolist(), strict=True))
     low, high = ([i for i in IDS if (of[i] == 0) == first] for first in (True, False))
     for number in range(6):
@@ -100,9 +100,7 @@ def test_orders_of_log_partitions_far_apart(tmp_path: Path, kind: str, monkeypat
     committer = Committer(table.logical, "w")
     task = TaskWriter(table.logical, "w", 0, 0)
     task.write(rows(*high, name="new").to_batches()[0])
-    task._spill()
     task.write(rows(*low, name="new").to_batches()[0])
-    task._spill()
     task.write(rows(*low[:3], name="newer").to_batches()[0])
     committer.commit(0, [task.finish()])
     check(table, dict.fromkeys(IDS, "new") | dict.fromkeys(low[:3], "newer"))
