@@ -24,7 +24,7 @@ from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.commit import committer, late_rows, replay, seal_turn, take_over
+from lakelog.table.commit import committer, late_rows, replay, seal_thread, seal_turn, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
@@ -83,6 +83,13 @@ class _OwnWorkers(_OwnNumbers):
         return self._number_of.setdefault(here.program.name.partition("/")[0], number)
 
 
+class _NoWorker:
+    """The worker of a table whose option ``write-only`` leaves compactions to others."""
+
+    def take_failure(self) -> None:
+        return None
+
+
 class _Everything(set[object]):
     """A set that contains everything, so that no schedule is the first to try something."""
 
@@ -99,6 +106,10 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     catch_up._KNOWN.clear()
     threading, numbers = Threading(scheduler), _OwnNumbers(scheduler)
     yield committer, "threading", threading
+    yield seal_thread, "threading", threading
+    yield seal_thread, "os", numbers
+    yield seal_thread, "_SEALERS", {}
+    yield seal_thread, "worker_for", lambda table: _NoWorker()
     yield replay, "os", _OwnWorkers(scheduler)
     yield identity, "os", numbers
     yield lease, "os", numbers

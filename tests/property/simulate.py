@@ -8,7 +8,8 @@ with deaths, pauses and lost answers; when all have ended, their history must ha
 table. ``--seed`` replays one and prints what each process did. ``--plant`` puts a bug into the protocol, which must be
 found. Seeds from 1,000,000 on (``--first 1000000``) have a log in files, which is the real one. Seeds from 2,000,000 on
 have other log partitions than buckets. Seeds from 3,000,000 on have a table without a key, and statements that replace
-rows in it, beside a log of input rows. Seeds from 4,000,000 on have a table that is rolled back meanwhile.
+rows in it, beside a log of input rows. Seeds from 4,000,000 on have a table that is rolled back meanwhile. Seeds
+from 5,000,000 on have any of these tables, and commits of an open writer share a snapshot.
 
 With ``--log`` a schedule is one of a log in files alone: appenders, readers and expiry with stalls, deaths, lost and
 late answers, and writers that go on when their segment was deleted (``segment_simulation``). It has its own bugs.

@@ -306,13 +306,16 @@ class Clients:
         is_committing = False
         try:
             with writer:
-                for at in range(dice.choice((1, 1, 2))):
+                waits = self.world.case.waits
+                for at in range(dice.choice((1, 2, 3, 4) if waits else (1, 1, 2))):
                     if at:
                         is_committing = True
                         writer.commit()
                         assert open_write is not None
                         history.respond(open_write, OK)
                         is_committing = False
+                        if waits and dice.random() < 0.5:
+                            self.scheduler.sleep(1.5 * dice.random())
                     open_write = history.invoke(f"{name}/{at}")
                     open_write.tries.append({})
                     writer.write(batch_of(self.world, handle, self.rows(open_write, known)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -42,7 +42,7 @@ _DATABASE = "memory/db.db"
 @dataclass(frozen=True)
 class Case:
     """The kind of a schedule's table: changelog mode, key, and log. ``replaces``: statements replace rows in it;
-    ``rolls``: it is rolled back at times."""
+    ``rolls``: it is rolled back at times; ``waits``: commits of an open writer share a snapshot."""
 
     mode: str
     keyed: bool
@@ -52,6 +52,7 @@ class Case:
     partitions: int | None = None
     replaces: bool = False
     rolls: bool = False
+    waits: bool = False
 
     def __str__(self) -> str:
         key = "with" if self.keyed else "without"
@@ -105,6 +106,12 @@ _ROLLBACK_CASES = (
     Case("upsert", True, buckets=2, partitions=1, rolls=True),
     Case("all", False, system="files", replaces=True, rolls=True),
 )
+_WAITING_CASES = tuple(
+    replace(case, waits=True)
+    for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES, *_REPLACEMENT_CASES, *_ROLLBACK_CASES)
+)
+FIRST_WITH_WAITING = 5_000_000
+"""The first seed whose table has snapshots of several commits of an open writer (``commit.interval``)."""
 FIRST_WITH_ROLLBACKS = 4_000_000
 """The first seed whose table is rolled back (RFC 23)."""
 FIRST_WITH_REPLACEMENTS = 3_000_000
@@ -118,6 +125,7 @@ FIRST_WITH_FILES = 1_000_000
 def case_of(seed: int) -> Case:
     """The kind of table of a schedule; seeds cycle through the kinds."""
     ranges = (
+        (FIRST_WITH_WAITING, _WAITING_CASES),
         (FIRST_WITH_ROLLBACKS, _ROLLBACK_CASES),
         (FIRST_WITH_REPLACEMENTS, _REPLACEMENT_CASES),
         (FIRST_UNALIGNED, _UNALIGNED_CASES),
@@ -138,7 +146,7 @@ def _schema(case: Case) -> TableSchema:
         "log.changelog-mode": case.mode,
         "log.writer-timeout": f"{LEASE_S} s",
         "write.concurrent-writers": "true",
-        "commit.interval": "0 s",  # a thread would seal at a moment that no seed decides
+        "commit.interval": "600 ms" if case.waits else "0 s",
         "write-only": "true",
         **({} if case.keyed else {"bucket-key": "id"}),
         **({} if case.partitions is None else {"log-store.partitions": str(case.partitions)}),
@@ -147,7 +155,9 @@ def _schema(case: Case) -> TableSchema:
 
 
 _SCHEMAS = {
-    case: _schema(case) for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES, *_REPLACEMENT_CASES, *_ROLLBACK_CASES)
+    case: _schema(case)
+    for cases in (CASES, _FILE_CASES, _UNALIGNED_CASES, _REPLACEMENT_CASES, _ROLLBACK_CASES, _WAITING_CASES)
+    for case in cases
 }
 
 

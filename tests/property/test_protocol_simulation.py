@@ -19,7 +19,14 @@ from protocol_schedule import Outcome, simulate
 from rich.console import Console
 from simulate import replay, run_part, search
 from simulated_log import Record
-from simulated_table import FIRST_UNALIGNED, FIRST_WITH_REPLACEMENTS, FIRST_WITH_ROLLBACKS, Case, case_of
+from simulated_table import (
+    FIRST_UNALIGNED,
+    FIRST_WITH_REPLACEMENTS,
+    FIRST_WITH_ROLLBACKS,
+    FIRST_WITH_WAITING,
+    Case,
+    case_of,
+)
 
 from depth import Depth
 
@@ -73,6 +80,10 @@ def test_replacements_of_rows_have_an_order_whatever_dies(depth: Depth) -> None:
     found = run_part(depth.seeds(100, FIRST_WITH_REPLACEMENTS, 900_000), None)
     assert found.wrong == ()
     assert not depth.is_whole or {name for name, times in found.events.items() if times} >= EVENTS_OF_REPLACEMENTS
+
+
+def test_commits_of_an_open_writer_that_share_a_snapshot_are_there_at_once_whatever_dies(depth: Depth) -> None:
+    assert run_part(depth.seeds(100, FIRST_WITH_WAITING, 900_000), None).wrong == ()
 
 
 def test_rollbacks_lose_and_double_no_row_whatever_dies(depth: Depth) -> None:
