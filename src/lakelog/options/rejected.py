@@ -15,9 +15,9 @@ ON_BAD_RECORD: Final = Option(
     "on-bad-record",
     str,
     FAIL,
-    "Action of a follower, a stream or a writer on a row that it cannot read or that does not fit the table. fail "
-    "stops with an error; skip omits the row and counts it; keep stores it in t$rejected, exactly once with the rest "
-    "of its epoch.",
+    "Action of a follower, a stream, a pipe, an ingest or a writer on a row that it cannot read or that does not fit "
+    "the table. fail stops with an error; skip omits the row and counts it; keep stores it in t$rejected, exactly "
+    "once with the rest of its epoch.",
     scope=("table", "write"),
     choices=(FAIL, SKIP, KEEP),
 )

@@ -257,3 +257,30 @@ def test_options_of_constraints_are_checked_like_the_statement(lake: Lake) -> No
         lake.table("d.t").alter(RemoveOption(FEATURES_KEY))
     with pytest.raises(ConstraintViolation):
         write(lake, (1, -1, "a"))
+
+
+def test_a_new_table_has_the_constraints_of_its_statement(lake: Lake) -> None:
+    lake.sql(
+        "create table d.t (id int check (id > 0) on violation warn, v int check (v > 0) check (v < 9), name string, "
+        "primary key (id), constraint words check (name in ('a', 'b(')) on violation reject, check (id < 99), "
+        "check (v <> 5))"
+    )
+    options = lake.table("d.t").options
+    checks = {key.removeprefix("check."): value for key, value in options.items() if key.startswith("check.")}
+    assert {key: value for key, value in checks.items() if "." not in key} == {
+        "id_check": "id > 0",
+        "v_check": "v > 0",
+        "v_check1": "v < 9",
+        "words": "name in ('a', 'b(')",
+        "check": "id < 99",
+        "check1": "v <> 5",
+    }
+    assert checks["words.on-violation"] == "reject" and checks["id_check.on-violation"] == "warn"
+    with pytest.raises(ConstraintViolation, match="'v_check1'"):
+        write(lake, (1, 9, "a"))
+    for columns, words in (
+        ("v int, constraint a check (v > 0), constraint a check (v > 1)", "'a' already"),
+        ("v int check (w > 0)", "'v_check'"),
+    ):
+        with pytest.raises(InvalidRequest, match=words):
+            lake.sql(f"create table d.u ({columns})")

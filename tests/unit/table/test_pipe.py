@@ -68,6 +68,24 @@ def test_rows_that_change_and_go_do_so_in_the_target(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "primary key (id)"])
+@pytest.mark.parametrize("log", ["'log-store.enabled' = 'true'", "'bucket' = '1', 'bucket-key' = 'id'"])
+def test_rows_that_the_target_rejects_are_kept_once_and_the_others_go_on(lake: Lake, key: str, log: str) -> None:
+    made(lake, key)
+    lake.drop_table("db.b")
+    lake.sql(f"create table db.b (id bigint, v bigint check (v < 9) on violation reject{', ' + key if key else ''}) "
+             f"tblproperties ({log})")  # fmt: skip
+    for number in (0, 10):
+        lake.table("db.a").write(pa.table({"id": [number + 1, number + 2], "v": [6, 60 + number]}))
+        run(lake)
+        run(lake)
+    rejected = lake.table("db.b$rejected").scan().to_arrow().to_pylist()
+    assert [row["text"] for row in rejected] == ["id=2, v=60, _row_kind=+I", "id=12, v=70, _row_kind=+I"]
+    assert rows(lake) == [(1, 6), (11, 6)]
+    lake.sql("alter table db.b drop constraint v_check; call sys.replay_rejected('db.b')")
+    assert rows(lake) == [(1, 6), (2, 60), (11, 6), (12, 70)]
+
+
+@pytest.mark.parametrize("key", ["", "primary key (id)"])
 @pytest.mark.parametrize("content", ["changes", "input"])
 def test_a_restarted_pipe_repeats_and_loses_nothing(lake: Lake, key: str, content: str) -> None:
     made(

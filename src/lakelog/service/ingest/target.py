@@ -242,7 +242,7 @@ class Target:
 
     def _open(self, table: Table) -> None:
         self._table = table
-        self._writer = PositionedWriter(table.logical.with_hints(MISSING_AS_NULL), self._writer_name)
+        self._writer = PositionedWriter(table.logical.with_hints(MISSING_AS_NULL), self._writer_name, may_reject=True)
 
     def _add(self, buffer: RowBuffer, change: Insert | Update | Delete) -> None:
         if isinstance(change, Insert):

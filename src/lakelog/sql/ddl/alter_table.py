@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lakelog.options.constraints import ACTIONS, Constraint
 from lakelog.paimon.schema.changes import (
     FIRST,
     AddColumn,
@@ -27,6 +26,7 @@ from lakelog.paimon.schema.changes import (
     after,
 )
 from lakelog.paimon.schema.constraint_changes import AddConstraint, DropConstraint
+from lakelog.sql.ddl.check_clause import read_check
 from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Token
 from lakelog.sql.syntax.token_stream import TokenStream
@@ -280,24 +280,9 @@ def _read_constraint(cursor: TokenStream) -> Iterator[Alteration]:
     start_token = cursor.peek()
     assert start_token is not None
     name = cursor.name_part("the name of the constraint")
-    if not cursor.accept_words("CHECK"):
+    if not cursor.at_words("CHECK"):
         cursor.fail("only CHECK (…) constraints can be added; the primary key is fixed when a table is created")
-    first = cursor.peek()
-    cursor.expect_symbol("(")
-    cursor.at -= 1
-    cursor.skip_group()
-    last = cursor.tokens[cursor.at - 1]
-    assert first is not None
-    condition = cursor.source.script[first.end : last.start].strip()
-    action, is_valid = ACTIONS[0], True
-    if cursor.accept_words("ON", "VIOLATION"):
-        token = cursor.peek()
-        if token is None or token.text.lower() not in ACTIONS:
-            cursor.fail_expected(f"{', '.join(ACTIONS).upper()} after ON VIOLATION")
-        action = cursor.take().text.lower()
-    if cursor.accept_words("NOT", "VALID"):
-        is_valid = False
-    yield Alteration(AddConstraint(Constraint(name, condition, action, is_valid)), start_token)
+    yield Alteration(AddConstraint(read_check(cursor, name)), start_token)
 
 
 def _read_dropped_constraint(cursor: TokenStream) -> Iterator[Alteration]:

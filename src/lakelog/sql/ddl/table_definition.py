@@ -14,6 +14,7 @@ from lakelog.options.lookup import PROCTIME_COLUMNS
 from lakelog.paimon.schema.changes import ChangeDefault
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
+from lakelog.sql.ddl.check_clause import at_check, with_check
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Kind, Token
@@ -29,7 +30,6 @@ _WHY_NOT = {
     "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
     "UNIQUE": "UNIQUE is not supported; lakelog enforces primary keys only",
     "FOREIGN": "FOREIGN KEY is not supported; remove it",
-    "CHECK": "CHECK is not supported; remove it",
 }
 
 
@@ -163,8 +163,8 @@ def _read_columns(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _
         why_not = _why_not(cursor)
         if why_not:
             cursor.fail(why_not)
-        if cursor.at_words("PRIMARY", "KEY") or cursor.at_words("CONSTRAINT"):
-            clauses = _read_primary_key(cursor, clauses)
+        if cursor.at_words("PRIMARY", "KEY") or cursor.at_words("CONSTRAINT") or at_check(cursor):
+            clauses = _read_constraint(cursor, clauses)
         elif cursor.accept_words("WATERMARK", "FOR"):
             clauses = replace(clauses, options=(*clauses.options, *_read_watermark(cursor)))
         else:
@@ -188,14 +188,16 @@ def _why_not(cursor: TokenStream) -> str | None:
     return _WHY_NOT[token.text.upper()] if second.is_word(*follows) else None
 
 
-def _read_primary_key(cursor: TokenStream, clauses: _Clauses) -> _Clauses:
-    """``[CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED]``."""
-    start_token = cursor.peek()
+def _read_constraint(cursor: TokenStream, clauses: _Clauses) -> _Clauses:
+    """``[CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED]`` or ``[CONSTRAINT name] CHECK (condition) …``."""
+    start_token, name = cursor.peek(), ""
     if cursor.accept_words("CONSTRAINT"):
-        cursor.name_part("the name of the constraint")
+        name = cursor.name_part("the name of the constraint")
         why_not = _why_not(cursor)
         if why_not:
             cursor.fail(why_not)
+    if at_check(cursor):
+        return replace(clauses, options=with_check(cursor, clauses.options, name))
     cursor.expect_words("PRIMARY", "KEY")
     key = cursor.names_in_parentheses("a column of the primary key")
     _skip_enforced(cursor)
@@ -235,6 +237,8 @@ def _read_column(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _C
             clauses = _with_key(cursor, clauses, (name,), start_token)
         elif cursor.accept_words("DEFAULT"):
             default = parse_default(cursor)
+        elif at_check(cursor):
+            clauses = replace(clauses, options=with_check(cursor, clauses.options, column=name))
         elif cursor.at_words("METADATA") or cursor.at_words("GENERATED"):
             word = cursor.take()
             cursor.fail(f"{word.text.upper()} on column '{name}' is not supported; remove it", word)
@@ -275,7 +279,7 @@ def _read_clauses(cursor: TokenStream, clauses: _Clauses, dialect: Dialect) -> _
         if cursor.accept_words("USING"):
             clauses = replace(clauses, provider=cursor.name_part("the format, such as lakelog").lower())
         elif cursor.at_words("PRIMARY", "KEY"):
-            clauses = _read_primary_key(cursor, clauses)
+            clauses = _read_constraint(cursor, clauses)
         elif cursor.accept_words("PARTITIONED", "BY"):
             clauses = _read_partition_keys(cursor, clauses, dialect)
         elif cursor.accept_words("COMMENT"):

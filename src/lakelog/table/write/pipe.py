@@ -67,7 +67,7 @@ def _defaults(source: DynamicTable, target: DynamicTable) -> Mapping[str, str]:
 def _run(
     scan: LogScan, function: Function, target: DynamicTable, pipe: str, start: str, stop: Stop
 ) -> Iterator[CopyProgress]:
-    writer = PositionedWriter(target, pipe)
+    writer = PositionedWriter(target, pipe, may_reject=True)
     try:
         sink, position = _Writing(function, target, writer), writer.position
         yield from copy_log(scan, sink, pipe, position or start, stop, is_new=not position)

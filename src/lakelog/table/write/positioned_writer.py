@@ -19,6 +19,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import waiting_epochs, writer_position
+from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.table_writer import failed_before
 
@@ -27,11 +28,12 @@ class PositionedWriter:
     """Writes the rows of one source in its order; not for several threads.
 
     ``writer`` names the source, and is the same in each process that continues it. A thread of this process seals the
-    epochs each ``commit.interval`` and compacts the table.
+    epochs each ``commit.interval`` and compacts the table. With ``may_reject``, bad rows are treated by
+    ``on-bad-record`` and by constraints; without it they fail the write.
     """
 
-    def __init__(self, table: DynamicTable, writer: str) -> None:
-        self._table, self._writer = table, writer
+    def __init__(self, table: DynamicTable, writer: str, may_reject: bool = False) -> None:
+        self._table, self._writer, self._may_reject = table, writer, may_reject
         epochs = waiting_epochs(table, writer)
         self._epoch = epochs.newest().get(writer, -1) + 1
         self._position = writer_position(epochs, writer)
@@ -65,7 +67,7 @@ class PositionedWriter:
             if self._task is None:
                 if self._table.emits_log:
                     self._table.registered.keep(self._writer, STREAM, self._table.lease_ms)
-                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
+                self._task = self._new_task()
             self._task.write(batch)
         except BaseException as why:
             self._failure = why
@@ -79,7 +81,7 @@ class PositionedWriter:
         """
         if self._failure is not None:
             raise failed_before(self._table.name, self._failure)
-        task = self._task or TaskWriter(self._table, self._writer, self._epoch, lane=0)
+        task = self._task or self._new_task()
         self._task = None
         result = replace(task.finish(), position=position)
         sealer = sealer_for(self._table, self._writer)
@@ -93,6 +95,10 @@ class PositionedWriter:
         self._position = position
         sealer.notify()
         return result.row_count
+
+    def _new_task(self) -> TaskWriter:
+        place = self._table, self._writer, self._epoch, 0
+        return TaskWriter(*place, rejects=Rejects.of(*place) if self._may_reject else None)
 
     def seal(self) -> None:
         """Makes a snapshot of the committed epochs now, for the end of a run. Raises Unavailable, CommitConflict."""
