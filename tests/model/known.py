@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from model.action import Action
-from model.tables import Table
-from model.world import World
+from model.actions.rows import Write
+from model.tables import Column, Table
+from model.world import NotPossible, Refused, World
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,45 @@ class Known:
     steps: tuple[Action, ...]
 
 
-KNOWN: Final[dict[str, Known]] = {}
+def _loses_a_sum(world: World, action: Action) -> bool:
+    """True if a sum does not fit after the step, where compactions keep one row of a key: the next row begins anew."""
+    options, functions = world.table.options, world.table.merge.functions
+    keeps_one = options.get("changelog-producer", "none") not in ("none", "input") or (
+        options.get("deletion-vectors.enabled") == "true"
+    )
+    sums = [column for column, function in functions.items() if function == "sum"]
+    if not keeps_one or not sums:
+        return False
+    try:
+        states = action.outcomes(world)
+    except (NotPossible, Refused):
+        return False
+    for state in states:
+        for values in state.live():
+            rows = state.rows[state.key_of(values)] if isinstance(state.rows, dict) else ()
+            if any(values[c] is None and any(row.values.get(c) is not None for row in rows) for c in sums):
+                return True
+    return False
+
+
+_COLUMNS: Final = (Column("c0", "id", "int", is_nullable=False), Column("c2", "v", "decimal(9,2)"))
+_MOST: Final = ((("id", 1), ("v", Decimal("9999999.99"))),)
+KNOWN: Final[dict[str, Known]] = {
+    "a sum that did not fit begins anew": Known(
+        _loses_a_sum,
+        Table(
+            _COLUMNS,
+            ("id",),
+            options={
+                "merge-engine": "aggregation",
+                "fields.v.aggregate-function": "sum",
+                "bucket": "1",
+                "deletion-vectors.enabled": "true",
+            },
+        ),
+        tuple(Write(_MOST, _COLUMNS) for _ in range(3)),
+    )
+}
 """Name of a fault → what it is. An entry that no longer fails has to go."""
 
 
