@@ -49,6 +49,11 @@ def has_constraints(options: Mapping[str, str]) -> bool:
     return any(key.startswith(CHECK_PREFIX) for key in options)
 
 
+def without_constraints(options: Mapping[str, str]) -> dict[str, str]:
+    """The other options of a table."""
+    return {key: value for key, value in options.items() if not key.startswith(CHECK_PREFIX)}
+
+
 def constraints_of(options: Mapping[str, str]) -> tuple[Constraint, ...]:
     """The constraints of a table, by name. Raises InvalidOption for a wrong key or value."""
     parts: dict[str, dict[str, str]] = {}

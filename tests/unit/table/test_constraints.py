@@ -259,6 +259,16 @@ def test_options_of_constraints_are_checked_like_the_statement(lake: Lake) -> No
         write(lake, (1, -1, "a"))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rollback_brings_rows_back_that_a_new_constraint_would_refuse(lake: Lake, kind: str) -> None:
+    new_table(lake, kind)
+    write(lake, (1, -1, "a"))
+    number = lake.table("d.t").snapshots()[-1].id
+    lake.sql("delete from d.t; alter table d.t add constraint positive check (v > 0)")
+    lake.sql(f"restore table d.t to version as of {number}")
+    assert read(lake) == {1: -1}
+
+
 def test_a_new_table_has_the_constraints_of_its_statement(lake: Lake) -> None:
     lake.sql(
         "create table d.t (id int check (id > 0) on violation warn, v int check (v > 0) check (v < 9), name string, "

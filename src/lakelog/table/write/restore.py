@@ -15,6 +15,7 @@ from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.io.names import new_uuid
+from lakelog.options.constraints import without_constraints
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.table.commit.replacement import commit_replacement
 from lakelog.table.commit.seal import seal_decided
@@ -134,11 +135,15 @@ def _restore(
 
 
 def _restore_rows(table: DynamicTable, user: str, target: Snapshot) -> None:
-    """Writes the difference as one epoch, for both stores. A row with a new key that others commit meanwhile stays."""
+    """Writes the difference as one epoch, for both stores. A row with a new key that others commit meanwhile stays.
+
+    No constraint is checked: the rows are those that the table had.
+    """
     store, shown = table.store, table.all_rows
+    unchecked = replace(table.schema, options=without_constraints(table.schema.options))
     with one_overwrite(table):
         _note(table, user, 0, target, lambda state, after: replace(state, writers=after.writers))
-        with TableWriter(table) as writer:
+        with TableWriter(table.with_schema(unchecked)) as writer:
             for _, batch in state_changes(shown, store.latest_snapshot(), target, is_chain=False):
                 writer.write(batch)
         _note(table, user, 1, target, lambda state, after: replace(state, rejected=after.rejected))
