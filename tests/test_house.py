@@ -47,7 +47,6 @@ SMALL_ROOMS = {
     "service/dashboard/actions": "the list of actions, and the process that runs them",
     "service/servers": "the only place of the demo's server and its jars, by import contract",
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
-    "sql/ddl": "shared by statements and procedures, which are strangers",
 }
 """Folders with fewer than three files, each with the reason."""
 LARGE_ROOMS = {
