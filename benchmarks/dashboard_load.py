@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog import connect
-from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.access.users import Users
 from lakelog.sql.runtime.statement import Privilege
 
 PASSWORD = "correct horse battery"

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, StorageState, exp
 from browser.conftest import Open
 from dashboards import PASSWORD, TOKEN, RunningDashboard, running_dashboard
 from lakelog import connect
-from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.access.users import Users
 from lakelog.sql.runtime.statement import Privilege
 
 LOG_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic

@@ -61,7 +61,11 @@ _COMMANDS: Final = {
         "lakelog.cli.services.dashboard:dashboard",
         "Serve a web dashboard for a warehouse, with a terminal.",
     ),
-    "users": ("lakelog.cli.services.users:users", "Manage the users of the dashboard."),
+    "serve": (
+        "lakelog.cli.services.serve:serve",
+        "Serve tables to programs by Arrow Flight SQL.",
+    ),
+    "users": ("lakelog.cli.services.users:users", "Manage the users of the dashboard and of lakelog serve."),
     "call": ("lakelog.cli.maintenance.table:call", "Run a procedure on a table: tags, branches, rollback, cleaning …"),
     "secrets": ("lakelog.cli.services.secrets:secrets", "Replace secrets in the options of tables by references."),
     "metrics": (

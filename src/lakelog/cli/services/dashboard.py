@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import webbrowser
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,11 +12,11 @@ import click
 
 from lakelog.cli.console.connection import warehouse_config
 from lakelog.cli.console.output import warehouse_option
-from lakelog.cli.services.secret_file import read_token
-from lakelog.errors import InvalidRequest
+from lakelog.cli.services.logins import catalog_of, login_options, token_of
 from lakelog.options.registry import Registry
 from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
 
+_TOKEN: Final = "LAKELOG_DASHBOARD_TOKEN"
 _EXTRA: Final = "dashboard"
 _SERVERS: Final[Registry[Any]] = Registry(
     "service",
@@ -31,7 +30,6 @@ _SERVERS: Final[Registry[Any]] = Registry(
 
 @click.command()
 @warehouse_option
-@click.option("--catalog", "catalogs", multiple=True, metavar="NAME=DIR", help="Additional catalog; repeatable.")
 @click.option(
     "--host",
     default=LOOPBACK,
@@ -41,18 +39,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port; 0 picks a free port."
 )
-@click.option(
-    "--users-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File with the users who may log in (lakelog users add NAME).",
-)
-@click.option(
-    "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with a login token of at least 20 characters (also LAKELOG_DASHBOARD_TOKEN).",
-)
-@click.option("--tls-certificate", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM file.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM file.")
+@login_options(_TOKEN)
 @click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
 @click.option(
     "--allow-host",
@@ -111,9 +98,9 @@ def _run(
         warehouse=place.warehouse,
         storage_options=reached.storage,
         catalog_options=reached.catalog,
-        catalogs={**place.catalogs, **dict(_catalog(text) for text in catalogs)},
+        catalogs={**place.catalogs, **dict(catalog_of(text) for text in catalogs)},
         users_file=users_file,
-        token=_token(token_file),
+        token=token_of(token_file, _TOKEN),
         **more,
     )
 
@@ -124,19 +111,3 @@ def _run(
 
     with contextlib.suppress(KeyboardInterrupt):  # the usual end of a server, not a failure
         _SERVERS.create("dashboard", settings, checks, stages).run(started)
-
-
-def _catalog(text: str) -> tuple[str, dict[str, str]]:
-    name, equals, place = text.partition("=")
-    if not equals or not name or not place:
-        raise click.BadParameter(f"'{text}' is not NAME=DIR", param_hint="--catalog")
-    return name, {"warehouse": place}
-
-
-def _token(file: Path | None) -> str | None:
-    text = read_token(file) if file else os.environ.get("LAKELOG_DASHBOARD_TOKEN", "").strip()
-    if text and len(text) < 20:
-        raise InvalidRequest(
-            "a token has at least 20 characters: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
-        )
-    return text or None

@@ -15,7 +15,7 @@ from lakelog.options.registry import Registry
 from lakelog.sql.runtime.statement import Privilege
 
 _USERS: Final[Registry[Any]] = Registry(
-    "service", {"users": "lakelog.service.dashboard.security.login.users:Users"}, extras={"argon2": "dashboard"}
+    "service", {"users": "lakelog.service.access.users:Users"}, extras={"argon2": "dashboard"}
 )
 _file_option = click.option(
     "--file",

@@ -24,8 +24,8 @@ from lakelog.errors import (
     NotInstalled,
     Unavailable,
 )
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.identity import Identity
 
 _CACHE_S: Final = 0.5
 _CACHED_BYTES: Final = 1 << 20

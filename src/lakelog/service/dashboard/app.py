@@ -94,7 +94,7 @@ def _healthz() -> dict[str, str]:
 def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
     settings = dashboard.settings
     app = Limits(_head_as_get(Answers(app)))
-    app = Identify(app, dashboard.gate)
+    app = Identify(app, dashboard.gate, dashboard.cookies)
     app = Origins(app, settings.own_hosts(port), settings.scheme)
     return SafeHeaders(app, settings.over_tls)
 

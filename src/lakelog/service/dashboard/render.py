@@ -17,7 +17,7 @@ from markupsafe import Markup
 from lakelog.io.clock import now_ms
 from lakelog.io.quantities import format_bytes, format_duration
 from lakelog.options.names import visible
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.access.identity import Identity
 
 NOTHING: Final = "–"
 

@@ -16,16 +16,16 @@ from starlette.types import ASGIApp
 
 from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
+from lakelog.service.access.gate import Access, Gate
+from lakelog.service.access.sessions import Sessions
+from lakelog.service.access.users import Users
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.live.saved_queries import SavedQueries
 from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.security.login.cookies import Cookies
-from lakelog.service.dashboard.security.login.gate import Access, Gate
-from lakelog.service.dashboard.security.login.sessions import Sessions
-from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.service.dashboard.security.middleware.connections import LimitedListener
 from lakelog.service.dashboard.security.middleware.timeouts import TimeoutProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
@@ -97,16 +97,16 @@ class DashboardServer:
             terminals = Terminals(settings, audit)
             cleanup.callback(terminals.close_all)
             access = Access(users, settings.token, settings.behind_proxy)
-            cookies = Cookies(self.port, settings.over_tls)
             actions = Actions(connection, audit.append)
             cleanup.callback(actions.close)
             sessions = Sessions()
-            gate = Gate(access, cookies, audit, terminals.close_session, sessions)
+            gate = Gate(access, audit, terminals.close_session, sessions)
             dashboard = Dashboard(
                 settings,
                 lake,
                 Watcher(lake, history, self._checks, stages=self._stages),
                 gate,
+                Cookies(self.port, settings.over_tls),
                 terminals,
                 Streams(sessions.is_alive),
                 previews,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.loopback import is_loopback
+from lakelog.service.loopback import check_listener, is_loopback
 
 PORT: Final = 1630
 LOOPBACK: Final = "127.0.0.1"
@@ -52,24 +52,12 @@ class DashboardSettings:
 
     def check(self) -> None:
         """Raises InvalidRequest for unsafe settings: an address other than loopback without a login or without TLS."""
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise InvalidRequest("--tls-certificate and --tls-key are required together")
         if self.behind_proxy and self.users_file is None and self.token is None:
             raise InvalidRequest(
                 "all users connect through the proxy, so --behind-proxy needs --users-file or --token-file"
             )
-        if is_loopback(self.host):
-            return
-        if self.users_file is None and self.token is None:
-            raise InvalidRequest(
-                f"--host {self.host} accepts connections from other machines, so users must log in: give "
-                "--users-file (lakelog users add NAME) or --token-file"
-            )
-        if not self.over_tls:
-            raise InvalidRequest(
-                f"--host {self.host} would send passwords unencrypted: give --tls-certificate and --tls-key, or "
-                "--behind-proxy when a proxy speaks TLS"
-            )
+        has_login = self.users_file is not None or self.token is not None
+        check_listener(self.host, has_login, self.tls_certificate, self.tls_key, self.behind_proxy)
 
     def own_hosts(self, port: int) -> tuple[str, ...]:
         """The accepted values of the ``Host`` header for this server on a port."""

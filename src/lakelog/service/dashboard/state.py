@@ -8,14 +8,15 @@ from typing import Any
 from fastapi import Request
 
 from lakelog.lake import Lake, Table
+from lakelog.service.access.gate import Gate
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.live.live_tail import SharedTails
 from lakelog.service.dashboard.live.saved_queries import SavedQueries
 from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.login.gate import Gate
+from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.sql.syntax.lexer import quoted_name
@@ -29,6 +30,7 @@ class Dashboard:
     lake: Lake
     watcher: Watcher
     gate: Gate
+    cookies: Cookies
     terminals: Terminals
     streams: Streams
     previews: Previews

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from lakelog.paimon.types.arrow import type_from_arrow
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.embedded.database import EmbeddedDatabase
 from lakelog.sql.embedded.queries import Relations, text_of, translated
-from lakelog.sql.embedded.relations import Relation, RowStream, relation_of
+from lakelog.sql.embedded.relations import Relation, relation_of
 from lakelog.sql.embedded.types import NULL, STRING, Kind, arrow_type, sqlglot_type
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.runtime.tables import CatalogTables
@@ -85,19 +85,38 @@ class LocalSelect:
         try:
             answer = self._run(database, self.text, most)
         except InvalidRequest:  # a decimal may have been too long
-            answer = self._run(database, text_of(translated(self.tree, self.types)[0]), most)
+            answer = self._run(database, self.long_text, most)
         columns = [_typed(column, kind) for column, kind in zip(answer.columns, self.kinds, strict=True)]
         return pa.Table.from_arrays(columns, names=list(self.names))
 
-    def _run(self, database: EmbeddedDatabase, text: str, most: int | None = None) -> pa.Table:
-        streams = {name: stream for relation in self.relations for name, stream in relation.streams.items()}
-        directories = {relation.directory for relation in self.relations if relation.directory}
-        with contextlib.closing(database.cursor(directories)) as db:
-            for name, stream in streams.items():
-                db.register(name, stream)
+    @property
+    def long_text(self) -> str:
+        """The text with decimals of 128 bits, which hold every value of their type."""
+        return text_of(translated(self.tree, self.types)[0])
+
+    def schema_of(self, rows: pa.Table) -> pa.Schema:
+        """The names and Spark's types of the columns of a result of DuckDB."""
+        types = [arrow_type(kind) or there for kind, there in zip(self.kinds, rows.schema.types, strict=True)]
+        return pa.schema(list(zip(self.names, types, strict=True)))
+
+    def opened(self, database: EmbeddedDatabase) -> Any:
+        """A connection to the database with the reads of this query; the caller closes it."""
+        db = database.cursor({relation.directory for relation in self.relations if relation.directory})
+        try:
             for relation in self.relations:
+                for name, stream in relation.streams.items():
+                    db.register(name, stream)
                 db.execute(f"CREATE TEMP VIEW {quoted(relation.name)} AS {relation.select}")
-            return _fetched(db, text, list(streams.values()), most)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _run(self, database: EmbeddedDatabase, text: str, most: int | None = None) -> pa.Table:
+        with contextlib.closing(self.opened(database)) as db, raised(self):
+            result = db.sql(text)
+            rows: pa.Table = result.to_arrow_table() if most is None else _fetched_at_most(result, most)
+            return rows
 
 
 def check_size(size: int, most: int) -> None:
@@ -202,18 +221,18 @@ def _may_have_other_names(tree: exp.Query) -> bool:
     return any(not isinstance(part, exp.Alias | exp.Column | exp.Star) for part in inner)
 
 
-def _fetched(db: Any, text: str, streams: Sequence[RowStream], most: int | None) -> pa.Table:
+@contextlib.contextmanager
+def raised(select: LocalSelect) -> Iterator[None]:
+    """Context that raises lakelog's errors for those of DuckDB: of the reads, of a value, KeyboardInterrupt."""
     try:
-        result = db.sql(text)
-        rows: pa.Table = result.to_arrow_table() if most is None else _fetched_at_most(result, most)
-        return rows
+        yield
     except RuntimeError as stopped:
-        _raise_read_error(streams)
-        if str(stopped) != INTERRUPTED:
+        _raise_read_error(select)
+        if INTERRUPTED not in str(stopped):
             raise
         raise KeyboardInterrupt from stopped
     except duckdb_module().Error as failed:
-        _raise_read_error(streams)
+        _raise_read_error(select)
         raise failure_of("the query failed", failed) from failed
 
 
@@ -228,8 +247,8 @@ def _fetched_at_most(result: Any, most: int) -> pa.Table:
     return pa.Table.from_batches(batches, reader.schema)
 
 
-def _raise_read_error(streams: Sequence[RowStream]) -> None:
-    for stream in streams:
+def _raise_read_error(select: LocalSelect) -> None:
+    for stream in (stream for relation in select.relations for stream in relation.streams.values()):
         if stream.error is not None:
             raise stream.error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dashboards import PASSWORD
-from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.access.users import Users
 from lakelog.sql.runtime.statement import Privilege
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from dashboards import PASSWORD, TOKEN, RunningDashboard, csrf_of, running_dashboard
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security import identity
-from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.access import local_user
+from lakelog.service.access.users import Users
 from lakelog.service.dashboard.security.middleware import timeouts
 from lakelog.service.dashboard.security.middleware.limits import Limits
 from lakelog.service.dashboard.settings import DashboardSettings
@@ -50,7 +50,7 @@ def test_the_user_of_this_machine_needs_no_login(local: RunningDashboard) -> Non
 
 def test_another_user_of_this_machine_does(local: RunningDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = os.geteuid()
-    monkeypatch.setattr(identity.os, "geteuid", lambda: owner + 1)  # whose this server would be
+    monkeypatch.setattr(local_user.os, "geteuid", lambda: owner + 1)  # whose this server would be
     with local.client() as client:
         assert client.get("/api/v1/tables").status_code == 401
 
@@ -59,16 +59,16 @@ def test_another_user_of_this_machine_does(local: RunningDashboard, monkeypatch:
 @pytest.mark.parametrize("way", ["asked", "listed"])
 def test_a_connection_that_its_client_has_closed_is_of_no_user(host: str, way: str, monkeypatch: Any) -> None:
     if way == "listed":
-        monkeypatch.setattr(identity, "_SOCK_DIAG", 99)
+        monkeypatch.setattr(local_user, "_SOCK_DIAG", 99)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as listener:
         client = socket.create_connection(listener.getsockname()[:2])
         server, address = listener.accept()
         ends = address[:2], listener.getsockname()[:2]
         with server:
-            assert identity.is_same_user(*ends)
+            assert local_user.is_same_user(*ends)
             client.close()  # the kernel says that it is root's now
-            assert not identity.is_same_user(*ends)
+            assert not local_user.is_same_user(*ends)
 
 
 @pytest.mark.parametrize("path", ["/", "/tables/db.t", "/terminal", "/api/v1/tables", "/api/v1/nothing", "/nothing"])

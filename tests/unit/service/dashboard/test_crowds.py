@@ -12,10 +12,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from lakelog.lake import Table
+from lakelog.service.access.identity import Identity
+from lakelog.service.access.sessions import Sessions
 from lakelog.service.dashboard.answers import Answers
 from lakelog.service.dashboard.live.live_tail import SharedTails
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.service.dashboard.security.middleware.request_slots import RequestSlots
 from lakelog.sql.runtime.statement import Privilege
 from log_tables import make

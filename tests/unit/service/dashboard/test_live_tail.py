@@ -15,12 +15,12 @@ from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.options.names import visible
+from lakelog.service.access.identity import Identity
+from lakelog.service.access.sessions import Sessions
 from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.previews.tail import tail_events
 from lakelog.service.dashboard.render import _environment
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.sql.runtime.statement import Privilege
 from log_tables import log_of, make, rows
 

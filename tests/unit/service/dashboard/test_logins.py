@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
+from lakelog.service.access.throttle import Throttle, limited_address
+from lakelog.service.access.users import Users
 from lakelog.service.dashboard.security import identity
-from lakelog.service.dashboard.security.login.cookies import Cookies
-from lakelog.service.dashboard.security.login.throttle import Throttle, limited_address
-from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.sql.runtime.statement import Privilege
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import InvalidRequest
+from lakelog.service.access.identity import Identity
+from lakelog.service.access.sessions import Session
 from lakelog.service.dashboard.live.terminals import Terminals
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.login.sessions import Session
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.terminal.audit import AuditLog
 from lakelog.service.terminal.terminal import Terminal

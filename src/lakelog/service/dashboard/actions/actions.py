@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
+from lakelog.service.access.identity import Identity
 from lakelog.service.child_process import Pipe, start_module
-from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.table.health.actions import KINDS
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Final
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.access.identity import Identity
 
 _MOST: Final = 16
 _MOST_OF_USER: Final = 128

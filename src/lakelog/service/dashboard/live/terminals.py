@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.terminal.audit import AuditLog
 from lakelog.service.terminal.protocol.config import TerminalConfig

@@ -8,8 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, Field
 
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.actions.actions import Action
-from lakelog.service.dashboard.security.identity import Identity, needs
+from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.runtime.statement import Privilege
 

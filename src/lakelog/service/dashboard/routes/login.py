@@ -9,9 +9,11 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from lakelog.errors import NotFound
+from lakelog.service.access.gate import Refused
+from lakelog.service.access.identity import Identity
+from lakelog.service.access.users import TOKEN_USER
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.identity import Identity, client_address, identity_of, needs
-from lakelog.service.dashboard.security.login.gate import Refused
+from lakelog.service.dashboard.security.identity import client_address, identity_of, needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.runtime.statement import Privilege
 
@@ -35,16 +37,17 @@ async def login(
     next: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
     """Begins a session. A wrong user and a wrong password get the same answer; after five failures one has to wait."""
-    gate = dashboard_of(request).gate
+    gate, cookies = dashboard_of(request).gate, dashboard_of(request).cookies
     address = client_address(request.scope, gate.access.behind_proxy)
     name, headers = user.strip(), request.headers
-    outcome = await gate.log_in(name, password, address, headers.get("cookie", ""), headers.get("user-agent", ""))
+    browser = cookies.known_browser(headers.get("cookie", ""), name or TOKEN_USER)
+    outcome = await gate.log_in(name, password, address, browser, headers.get("user-agent", ""))
     if isinstance(outcome, Refused):
         return _form(request, next, outcome.why, outcome.status)
     secret, session = outcome
     answer = RedirectResponse(_own_path(next), 303)
-    answer.headers.append("set-cookie", gate.cookies.begin_session(secret))
-    answer.headers.append("set-cookie", gate.cookies.mark_browser(session.user))
+    answer.headers.append("set-cookie", cookies.begin_session(secret))
+    answer.headers.append("set-cookie", cookies.mark_browser(session.user))
     return answer
 
 
@@ -55,7 +58,7 @@ def logout(request: Request) -> Response:
     if identity.session is not None:
         gate.end(identity.session.key, "logout")
     answer = Response(status_code=204, headers={"hx-redirect": "/login"})
-    answer.headers["set-cookie"] = gate.cookies.end_session()
+    answer.headers["set-cookie"] = dashboard_of(request).cookies.end_session()
     return answer
 
 

@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, Unavailable, UnsupportedStatement
 from lakelog.io.clock import now_ms
 from lakelog.lake import Table
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.definition_history import DefinitionChange, definition_changes
 from lakelog.service.dashboard.previews.grid import (
     COLUMNS,
@@ -29,7 +30,7 @@ from lakelog.service.dashboard.previews.grid import (
 from lakelog.service.dashboard.previews.grid import Request as PreviewRequest
 from lakelog.service.dashboard.previews.reads import LISTED_TABLES
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity import Identity, identity_of, needs
+from lakelog.service.dashboard.security.identity import identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
 from lakelog.service.dashboard.view_graph import view_line

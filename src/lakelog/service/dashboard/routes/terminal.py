@@ -14,9 +14,10 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.previews.tail import event
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity import Identity, needs
+from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.access.identity import Identity
 from lakelog.service.dashboard.security.middleware.request_slots import RequestSlots
 from lakelog.service.dashboard.security.refusal import refuse
 

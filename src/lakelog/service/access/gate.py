@@ -8,13 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from starlette.concurrency import run_in_threadpool
-
 from lakelog.io.clock import monotonic_s, now_ms
-from lakelog.service.dashboard.security.login.cookies import Cookies
-from lakelog.service.dashboard.security.login.sessions import Session, Sessions
-from lakelog.service.dashboard.security.login.throttle import Throttle, limited_address
-from lakelog.service.dashboard.security.login.users import TOKEN_USER, User, Users, is_token
+from lakelog.service.access.sessions import Session, Sessions
+from lakelog.service.access.throttle import Throttle, limited_address
+from lakelog.service.access.users import TOKEN_USER, User, Users, is_token
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
 from lakelog.sql.runtime.statement import Privilege
 
@@ -63,10 +60,8 @@ class Gate:
     that user has logged in before.
     """
 
-    def __init__(
-        self, access: Access, cookies: Cookies, audit: AuditLog, ended: Callable[[str], None], sessions: Sessions
-    ) -> None:
-        self.access, self.cookies, self.sessions = access, cookies, sessions
+    def __init__(self, access: Access, audit: AuditLog, ended: Callable[[str], None], sessions: Sessions) -> None:
+        self.access, self.sessions = access, sessions
         self._audit, self._ended = audit, ended
         self._throttle = Throttle()
         self._hashing = asyncio.Semaphore(_HASHES)
@@ -74,11 +69,13 @@ class Gate:
         self._proven: dict[str, float] = {}
 
     async def log_in(
-        self, user: str, password: str, address: str, cookie_header: str, agent: str = ""
+        self, user: str, password: str, address: str, browser: str = "", agent: str = ""
     ) -> tuple[str, Session] | Refused:
-        """A new session with its secret, or the refusal. An empty ``user`` logs in with the token."""
+        """A new session with its secret, or the refusal. An empty ``user`` logs in with the token.
+
+        ``browser`` is the id of a browser from which the user has logged in before.
+        """
         name = user or TOKEN_USER
-        browser = self.cookies.known_browser(cookie_header, name)
         network = limited_address(address)
         source = f"browser {browser}" if browser else f"login {name} {network}"
         limits = {source: _FAILURES}
@@ -161,6 +158,6 @@ class Gate:
         self._waiting += 1
         try:
             async with self._hashing:
-                return await run_in_threadpool(users.check, user, password)
+                return await asyncio.to_thread(users.check, user, password)
         finally:
             self._waiting -= 1

@@ -1,0 +1,1 @@
+"""Users, passwords, tokens and sessions of the services that listen on the network."""

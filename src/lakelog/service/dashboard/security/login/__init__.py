@@ -1,1 +1,0 @@
-"""Users, passwords and sessions."""
