@@ -207,7 +207,7 @@ def test_a_real_bash_completes(warehouse: Path) -> None:
     assert done.stdout == "plain,db.orders\n", done.stderr
 
 
-NO_ROWS = ("demo", "metrics", "dashboard")
+NO_ROWS = ("demo", "metrics", "dashboard", "serve")
 """Commands that print no rows of their own."""
 
 

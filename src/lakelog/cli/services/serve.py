@@ -50,7 +50,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 def serve(
     warehouse: str, catalogs: tuple[str, ...], users_file: Path | None, token_file: Path | None, **more: Any
 ) -> None:
-    """Serve the tables of a warehouse to programs, by Arrow Flight SQL: SELECT and SHOW.
+    """Serve the tables of a warehouse to programs, by Arrow Flight SQL: queries and writes.
 
     Without --users-file and --token-file only your own user on this machine has access.
     """

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
+import orjson
 import pyarrow as pa
 from pyarrow import flight
 
@@ -21,6 +22,7 @@ from lakelog.service.serve.messages import command_of, message, packed
 from lakelog.service.serve.metadata import METADATA
 from lakelog.service.serve.settings import LOOPBACK, ServeSettings
 from lakelog.service.serve.statements import Statements
+from lakelog.service.serve.writes import Writes, WriteStream, epoch_of
 from lakelog.service.terminal.audit import AuditLog
 
 _CREATE: Final = "CreatePreparedStatement"
@@ -44,7 +46,9 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
         self._callers = Callers(Access(users, settings.token), self._audit, lambda: (host, self.port))
         self._statements = Statements(settings)
         limits = settings.limits
+        self._writes = Writes(self._statements, limits)
         self._slots = Slots("statements", limits.statements, limits.wait_s)
+        self._writing = Slots("writes", limits.writes, limits.wait_s)
         shown = f"[{host}]" if ":" in host else host
         self._scheme = "grpc" if settings.tls_certificate is None else "grpc+tls"
         try:
@@ -62,6 +66,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
     def close(self) -> None:
         """Ends the calls that run, and the server."""
         self.shutdown()
+        self._writes.close()
         self._statements.close()
         self._callers.close()
 
@@ -92,6 +97,33 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
             if name in METADATA:
                 return flight.RecordBatchStream(METADATA[name].table(self._statements.session(identity.role), command))
             raise UnsupportedFeature(f"the ticket '{name}' has no rows: ask for a FlightInfo first")
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Rows of a client: a stream of batches with epochs, each answered when durable, or an ingest."""
+        with in_flight():
+            identity = self._callers.identity(context)
+            name, command = command_of(descriptor.command or b"")
+            text = f"write {command.table}" if name else orjson.dumps(command).decode()
+            with AuditedCall(self._audit, identity, text, context.peer(), "write") as call, self._writing.taken():
+                if name == "CommandStatementIngest":
+                    batches = _counted((chunk.data for chunk in reader), call)
+                    rows = self._writes.ingest(identity, command, batches, reader.schema)
+                    writer.write(message("DoPutUpdateResult", record_count=rows).SerializeToString())
+                elif not name and isinstance(command, dict) and list(command) == ["write"]:
+                    with self._writes.stream(identity, command["write"], reader.schema) as stream:
+                        self._receive(stream, reader, writer, call)
+                else:
+                    raise UnsupportedFeature(f"the command '{name}' takes no rows")
+
+    def _receive(self, stream: WriteStream, reader: Any, writer: Any, call: AuditedCall) -> None:
+        """Writes the batches of a stream, and answers each. The first answer is the newest epoch in the table."""
+        writer.write(orjson.dumps({"epoch": stream.committed, "state": "open"}))
+        for chunk in reader:
+            epoch, rows = epoch_of(chunk.app_metadata), chunk.data.num_rows
+            is_new = stream.write(chunk.data, epoch)
+            call.rows += rows if is_new else 0
+            state = "written" if is_new else "known"
+            writer.write(orjson.dumps({"epoch": epoch, "state": state, "rows": rows}))
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """The actions of Flight SQL that are known."""
