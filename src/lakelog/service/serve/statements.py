@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, NotAllowed, Unavailable, UnsupportedFeature, UnsupportedStatement
 from lakelog.io.clock import monotonic_s
-from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.service.serve.settings import ServeLimits, ServeSettings
 from lakelog.service.terminal.guard.guarded_tables import GuardedTables
@@ -27,6 +26,7 @@ from lakelog.sql.embedded.select import LocalSelect, local_select
 from lakelog.sql.parse import Session, parse_script
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.runtime.tables import CatalogTables
 from lakelog.sql.statements.databases import Use
 from lakelog.state.spark_functions import NeedsSpark
 from lakelog.table.catalog_config import CatalogConfig
