@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import click
 
 from lakelog.cli.console.connection import warehouse_config
 from lakelog.cli.console.output import warehouse_option
-from lakelog.cli.console.process import ended_by_signals, remark
+from lakelog.cli.console.process import current_process, ended_by_signals, remark
 from lakelog.cli.services.logins import catalog_of, login_options, token_of
 from lakelog.options.registry import Registry
 from lakelog.service.serve.settings import LOOPBACK, PORT, ServeSettings
@@ -50,7 +51,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 def serve(
     warehouse: str, catalogs: tuple[str, ...], users_file: Path | None, token_file: Path | None, **more: Any
 ) -> None:
-    """Serve the tables of a warehouse to programs, by Arrow Flight SQL: queries and writes.
+    """Serve the tables of a warehouse to programs, by Arrow Flight SQL: queries, writes and changes.
 
     Without --users-file and --token-file only your own user on this machine has access.
     """
@@ -69,3 +70,5 @@ def serve(
         remark(f"lakelog serve at {server.address} (stop it with Ctrl-C)")
         with ended_by_signals(), contextlib.suppress(KeyboardInterrupt):  # the usual end of a server, not a failure
             server.wait()
+    if not server.is_over and current_process().owned:
+        os._exit(0)  # a thread of gRPC still waits for a client, and must not do so inside an interpreter that ends

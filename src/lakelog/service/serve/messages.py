@@ -107,12 +107,12 @@ def command_of(data: bytes) -> tuple[str, Any]:
     try:
         if data.startswith(b"{"):
             return "", orjson.loads(data)
-        whole = any_pb2.Any.FromString(data)
-        name = whole.type_url.removeprefix(_URL)
-        if name in _classes() and whole.type_url.startswith(_URL):
-            return name, _classes()[name].FromString(whole.value)
+        wrapped = any_pb2.Any.FromString(data)
+        name = wrapped.type_url.removeprefix(_URL)
+        if name in _classes() and wrapped.type_url.startswith(_URL):
+            return name, _classes()[name].FromString(wrapped.value)
     except (DecodeError, ValueError) as wrong:
         raise InvalidRequest(f"the command cannot be read: {wrong}. Send a command of Flight SQL, or JSON") from None
     raise UnsupportedFeature(
-        f"the command '{whole.type_url[:100]}' is not known here: the guide lists the commands that are"
+        f"the command '{wrapped.type_url[:100]}' is not known here: the guide lists the commands that are"
     )

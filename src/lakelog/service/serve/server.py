@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from lakelog.service.access.users import Users
 from lakelog.service.loopback import is_loopback
 from lakelog.service.serve.callers import HEADERS, Callers, NoTokens
 from lakelog.service.serve.calls import AuditedCall, CallStream, Slots
+from lakelog.service.serve.changes import change_stream
 from lakelog.service.serve.failures import in_flight
 from lakelog.service.serve.messages import command_of, message, packed
 from lakelog.service.serve.metadata import METADATA
@@ -25,6 +27,7 @@ from lakelog.service.serve.statements import Statements
 from lakelog.service.serve.writes import Writes, WriteStream, epoch_of
 from lakelog.service.terminal.audit import AuditLog
 
+_STOP_S: Final = 5.0
 _CREATE: Final = "CreatePreparedStatement"
 _CLOSE: Final = "ClosePreparedStatement"
 _QUERIES: Final = {"CommandStatementQuery", "CommandPreparedStatementQuery", "TicketStatementQuery"}
@@ -48,6 +51,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
         limits = settings.limits
         self._writes = Writes(self._statements, limits)
         self._slots = Slots("statements", limits.statements, limits.wait_s)
+        self._tailing = Slots("streams of changes", limits.tails, limits.wait_s)
+        self._stopping = threading.Event()
         self._writing = Slots("writes", limits.writes, limits.wait_s)
         shown = f"[{host}]" if ":" in host else host
         self._scheme = "grpc" if settings.tls_certificate is None else "grpc+tls"
@@ -61,11 +66,17 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
         except (pa.ArrowException, OSError) as refused:
             self._callers.close()
             raise InvalidRequest(f"cannot listen on {shown}:{settings.port}: choose another --port") from refused
+        self.is_over = False
+        """True after ``close``, if no call runs any more."""
         self.address = f"{self._scheme}://{'localhost' if is_loopback(host) else shown}:{self.port}"
 
     def close(self) -> None:
-        """Ends the calls that run, and the server."""
-        self.shutdown()
+        """Ends the streams and the server. A stream of writes whose client sends nothing is left after some seconds."""
+        self._stopping.set()
+        ending = threading.Thread(target=self.shutdown, name="shutdown", daemon=True)
+        ending.start()
+        ending.join(_STOP_S)
+        self.is_over = not ending.is_alive()
         self._writes.close()
         self._statements.close()
         self._callers.close()
@@ -96,7 +107,21 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
                 return self._query(context, identity, _text_of(command))
             if name in METADATA:
                 return flight.RecordBatchStream(METADATA[name].table(self._statements.session(identity.role), command))
+            if not name and isinstance(command, dict) and list(command) == ["changes"]:
+                return self._changes(context, identity, command["changes"])
             raise UnsupportedFeature(f"the ticket '{name}' has no rows: ask for a FlightInfo first")
+
+    def _changes(self, context: Any, identity: Identity, request: Any) -> flight.FlightDataStream:
+        """The endless stream of a table's changes, each batch with the position after it in its ``app_metadata``."""
+        with contextlib.ExitStack() as opening:
+            text = f"changes {orjson.dumps(request).decode()}"
+            call = opening.enter_context(AuditedCall(self._audit, identity, text, context.peer(), "changes"))
+            opening.enter_context(self._tailing.taken())
+            stream = change_stream(self._statements, identity, request, self._stopping)
+            opening.callback(stream.close)
+            opened = opening.pop_all()
+        batches = _counted_changes(stream.batches(context.is_cancelled), call)
+        return flight.GeneratorStream(stream.schema, CallStream(batches, opened))
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Rows of a client: a stream of batches with epochs, each answered when durable, or an ingest."""
@@ -171,6 +196,12 @@ def _counted(batches: Iterator[pa.RecordBatch], call: AuditedCall) -> Iterator[p
     for batch in batches:
         call.rows += batch.num_rows
         yield batch
+
+
+def _counted_changes(batches: Iterator[tuple[pa.RecordBatch, bytes]], call: AuditedCall) -> Iterator[Any]:
+    for batch, position in batches:
+        call.rows += batch.num_rows
+        yield batch, position
 
 
 def _text_of(command: Any) -> str:

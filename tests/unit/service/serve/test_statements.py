@@ -62,11 +62,11 @@ def test_show_and_describe_are_statements_too(server: RunningServer) -> None:
 def test_the_driver_lists_catalogs_databases_tables_and_columns(server: RunningServer, lake: Lake) -> None:
     with server.adbc() as cursor:
         connection = cursor.connection
-        found = connection.adbc_get_objects(depth="all", table_name_filter="t%").read_all().to_pylist()
+        objects = connection.adbc_get_objects(depth="all", table_name_filter="t%").read_all().to_pylist()
         assert connection.adbc_get_table_schema("t", db_schema_filter="db") == lake.table("db.t").schema
         assert connection.adbc_get_table_types() == ["TABLE"]
         assert connection.adbc_get_info()["vendor_name"] == "lakelog"
-    (catalog,) = found
+    (catalog,) = objects
     (database,) = [one for one in catalog["catalog_db_schemas"] if one["db_schema_name"] == "db"]
     (table,) = database["db_schema_tables"]
     assert (catalog["catalog_name"], table["table_name"]) == ("lakelog", "t")
