@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +70,6 @@ def serve(
     with contextlib.closing(_SERVERS.create("serve", settings)) as server:
         remark(f"lakelog serve at {server.address} (stop it with Ctrl-C)")
         with ended_by_signals(), contextlib.suppress(KeyboardInterrupt):  # the usual end of a server, not a failure
-            server.wait()
+            threading.Event().wait()  # unlike a wait in gRPC, it ends by a signal
     if not server.is_over and current_process().owned:
         os._exit(0)  # a thread of gRPC still waits for a client, and must not do so inside an interpreter that ends

@@ -87,3 +87,20 @@ def test_batches_are_there_once_after_kills(tmp_path: Path, kills: int, has_log:
         rows = table.to_arrow().group_by("epoch").aggregate([("n", "count"), ("n", "count_distinct")]).to_pylist()
     assert {row["epoch"] for row in rows} == set(range(epochs)) == processes.acknowledged | set(range(epochs))
     assert {(row["n_count"], row["n_count_distinct"]) for row in rows} == {(ROWS, ROWS)}
+
+
+def test_the_usual_end_is_quick_and_no_failure(tmp_path: Path) -> None:
+    with lakelog.connect(warehouse=tmp_path) as lake:
+        lake.create_table("db.t", {"epoch": "bigint", "n": "bigint"})
+        processes = Processes(tmp_path, epochs=3)
+        try:
+            processes.start_server()
+            client = processes.start_client()
+            processes.follow(client, None)
+            client.communicate()
+            assert processes.server is not None
+            processes.server.terminate()
+            assert processes.server.wait(timeout=120) == 0
+        finally:
+            processes.kill_server()
+        assert lake.table("db.t").snapshots()[-1].total_record_count == 3 * ROWS
