@@ -43,7 +43,7 @@ MOST_PARTICIPLES = 254
 """Number of variables with such a name. It may only fall: a variable is named by its noun (`snapshot`)."""
 SMALL_ROOMS = {
     "io/locks": "a lock per file: parts",
-    "logstore/formats": "a log format per file: parts",
+    "io/remote": "a client of servers per file, by import contract",
     "service/dashboard/actions": "the list of actions, and the process that runs them",
     "service/servers": "the only place of the demo's server and its jars, by import contract",
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",

@@ -21,6 +21,7 @@ from lakelog.logstore.formats import LOG_FORMATS, log_format
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.variant import VARIANT
 from lakelog.paimon.types.variant_bytes import from_json
+from log_formats import ready_format
 
 HEADER = b"1|d|w|0|a"
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
@@ -28,7 +29,7 @@ ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
 
 @pytest.fixture(params=sorted(LOG_FORMATS))
 def form(request: pytest.FixtureRequest) -> LogFormat:
-    return log_format(request.param)
+    return ready_format(request.param)
 
 
 def finite(width: int) -> st.SearchStrategy[float]:
@@ -97,7 +98,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
 @given(column=columns())
 @pytest.mark.parametrize("name", sorted(LOG_FORMATS))
 def test_every_value_comes_back_as_it_was(name: str, column: pa.Array) -> None:
-    form = log_format(name)
+    form = ready_format(name)
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("value", column.type)])
     batch = pa.RecordBatch.from_arrays([pa.array(range(len(column)), pa.int64()), column], schema=schema)
     records, _ = form.encode(batch, np.zeros(len(column), np.int8), "all", ["id"], HEADER)
@@ -204,7 +205,7 @@ def test_only_the_columns_asked_for_are_read(form: LogFormat) -> None:
 @given(st.sampled_from([(INSERT,), (DELETE,), (UPDATE_BEFORE, UPDATE_AFTER)]), TEXT, TEXT)
 @pytest.mark.parametrize("name", sorted(LOG_FORMATS))
 def test_the_inverse_of_the_inverse_is_the_value(name: str, kinds: tuple[int, ...], old: str, new: str) -> None:
-    form = log_format(name)
+    form = ready_format(name)
     rows = [(kind, 1, text) for kind, text in zip(kinds, (old, new), strict=False)]
     records, _ = form.encode(*changes(*rows), "all", ["id"], HEADER)
     (value,) = records.values.to_pylist()

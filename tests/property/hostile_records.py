@@ -31,6 +31,7 @@ from lakelog.logstore.encoding.record_format import MALFORMED, LogFormat
 from lakelog.logstore.formats import LOG_FORMATS, log_format
 from lakelog.logstore.formats.debezium_json import DebeziumJson
 from lakelog.paimon.types.variant import VARIANT
+from log_formats import ready_format
 
 MIB: Final = 1 << 20
 HEADER: Final = b"1|d|w|0|a"
@@ -85,7 +86,8 @@ def schemas(draw: Draw) -> pa.Schema:
 
 def hostile(draw: Draw, name: str, schema: pa.Schema) -> bytes:
     """A record of a format."""
-    value = _message(draw, schema) if name == "arrow" else _envelope(draw, schema)
+    makers = {"arrow": _message, "avro": _avro}
+    value = makers.get(name, _envelope)(draw, schema)
     for _ in range(draw.choice((0, 0, 0, 1, 3))):
         value = _spoiled(draw, value)
     return value
@@ -220,6 +222,18 @@ def _message(draw: Draw, schema: pa.Schema) -> bytes:
     return bytes(sink.getvalue())
 
 
+def _avro(draw: Draw, schema: pa.Schema) -> bytes:
+    """A change as lakelog writes it, with bytes of others in place of some, and the id of another schema at times."""
+    kinds = np.array(draw.choice(((0, 0), (1, 2), (3, 3))), np.int8)
+    try:
+        batch = pa.RecordBatch.from_arrays([_column(draw, one.type, 2) for one in schema], schema=schema)
+        values = ready_format("avro").encode(batch, kinds, "all", ["id"], HEADER)[0].values
+        value = bytes(draw.choice(values.to_pylist()))
+    except MALFORMED:  # a column of odd layout
+        value = b"\0\0\0\0\1\2\2"
+    return value if draw.random() > draw.odd else b"\0\0\0\0" + bytes([draw.randrange(9)]) + value[5:]
+
+
 def _column(draw: Draw, kind: pa.DataType, rows: int) -> pa.Array:
     """A column of odd layout: bits of any value, texts that are none, dictionaries, runs, views."""
     layout = draw.randrange(8) if draw.random() < draw.odd else 6
@@ -255,7 +269,7 @@ def _uses(form: LogFormat, value: bytes, schema: pa.Schema) -> dict[str, Callabl
 def forms(name: str) -> list[LogFormat]:
     """A format, with each configuration of a connector."""
     if name != "debezium-json":
-        return [log_format(name)]
+        return [ready_format(name)]
     return [log_format(name), *(DebeziumJson(Encodings(d, t)) for d, t in (("precise", "connect"), ("", "adaptive")))]
 
 

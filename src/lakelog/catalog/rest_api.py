@@ -7,10 +7,9 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import orjson
-import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from lakelog.errors import (
@@ -23,12 +22,11 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import pause
-from lakelog.io.machine import PerProcess
+from lakelog.io.remote.web import check_url, exchange
 from lakelog.io.secrets import secret_value
 from lakelog.options.catalog import CATALOG_TOKEN, CATALOG_URI
 from lakelog.options.secrets import is_reference
 
-_TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=60.0)
 _TRIES: Final = 4
 """Maximum attempts of a read-only request."""
 _PAUSE_S: Final = 0.2
@@ -46,8 +44,6 @@ _TEXT: Final = re.compile(r"[\x20-\x7e]*")
 _TOKEN: Final = re.compile(r"[\x21-\x7e]*")
 _ANSWERED: Final = (400, 404, 409)
 """Status codes that the caller turns into errors, because it knows the request."""
-
-_POOLS: Final[PerProcess[str, urllib3.PoolManager]] = PerProcess()
 
 
 @dataclass(frozen=True)
@@ -88,17 +84,7 @@ class RestApi:
 
         Raises InvalidOption. The error omits the values, because either may be a secret.
         """
-        try:
-            parts = urlsplit(url)
-            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_address = False
-        if not is_address or parts.query or parts.fragment:
-            raise InvalidOption(f"option '{CATALOG_URI.key}' is not a server address: write 'https://host:port'")
-        if "@" in parts.netloc:
-            raise InvalidOption(
-                f"option '{CATALOG_URI.key}' has a user or a password: give the server's token as '{CATALOG_TOKEN.key}'"
-            )
+        check_url(CATALOG_URI.key, url, f"give the server's token as '{CATALOG_TOKEN.key}'")
         if not is_reference(token):
             _check_token(token)
         return RestApi(url.rstrip("/"), token)
@@ -182,21 +168,8 @@ class RestApi:
             token = secret_value(CATALOG_TOKEN.key, self.token)
             _check_token(token)
             headers["Authorization"] = f"Bearer {token}"
-        answer = _POOLS.get("", lambda: urllib3.PoolManager(maxsize=8, timeout=_TIMEOUT)).request(
-            method,
-            f"{address}?{urlencode(query)}" if query else address,
-            body=None if body is None else orjson.dumps(body),
-            headers=headers,
-            preload_content=False,
-            retries=False,
-            redirect=False,
-        )
-        data = answer.read(_MOST_BYTES + 1, decode_content=True)
-        if len(data) > _MOST_BYTES:
-            answer.close()
-            raise Corrupt(f"the catalog server at {self.url} sent more than {_MOST_BYTES} bytes")
-        answer.release_conn()
-        return answer.status, data
+        url = f"{address}?{urlencode(query)}" if query else address
+        return exchange(method, url, headers, None if body is None else orjson.dumps(body), _MOST_BYTES)
 
     def _answer(self, status: int, data: bytes) -> Answer:
         answer = self._read(data, status)

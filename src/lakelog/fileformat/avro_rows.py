@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.paimon.types.variant import is_variant
+from lakelog.paimon.types.variant import is_variant, json_texts
 
 _NAME: Final = "org.apache.paimon.avro.generated.record"
 _EXACT: Final = Context(prec=76)
@@ -21,7 +21,7 @@ _PLAIN: Final = {
 
 def avro_schema(schema: pa.Schema) -> dict[str, Any]:
     """The Avro schema of rows. Raises UnsupportedFeature for timestamps of more than 6 digits."""
-    return _record(list(schema), _NAME)
+    return _FILES.record(list(schema), _NAME)
 
 
 def avro_records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -30,59 +30,71 @@ def avro_records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _record(fields: Sequence[pa.Field], name: str) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [_field(f, f"{name}_{f.name}") for f in fields]}
+class AvroTypes:
+    """The Avro types of Arrow's, as Paimon's readers expect them."""
+
+    def record(self, fields: Sequence[pa.Field], name: str) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [self.field(f, f"{name}_{f.name}") for f in fields]}
+
+    def field(self, field: pa.Field, name: str) -> dict[str, Any]:
+        kind = self._type(field, name)
+        if field.nullable:
+            return {"name": field.name, "type": kind, "default": None}
+        return {"name": field.name, "type": kind}
+
+    def _type(self, field: pa.Field, name: str) -> Any:
+        kind = self._not_null(field.type, name)
+        return ["null", kind] if field.nullable else kind
+
+    def _not_null(self, kind: pa.DataType, name: str) -> Any:
+        if kind in _PLAIN:
+            return _PLAIN[kind]
+        if pa.types.is_decimal(kind):
+            return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+        if pa.types.is_date32(kind):
+            return {"type": "int", "logicalType": "date"}
+        if pa.types.is_time32(kind):
+            return {"type": "int", "logicalType": "time-millis"}
+        if pa.types.is_timestamp(kind):
+            return self.timestamp(kind)
+        if pa.types.is_map(kind):
+            return self._map(kind, name)
+        if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            return {"type": "array", "items": self._type(kind.value_field, name)}
+        if is_variant(kind):
+            return self.variant()
+        if pa.types.is_struct(kind):
+            return self.record([kind.field(i) for i in range(kind.num_fields)], name)
+        raise _unsupported(kind)
+
+    def _map(self, kind: pa.MapType, name: str) -> Mapping[str, Any]:
+        """An Avro map if its keys are text, else a list of pairs."""
+        if pa.types.is_string(kind.key_type):
+            return {"type": "map", "values": self._type(kind.item_field, name)}
+        fields = [
+            {"name": "key", "type": self._type(kind.key_field, f"{name}_key")},
+            self.field(kind.item_field.with_name("value"), f"{name}_value"),
+        ]
+        return {"type": "array", "logicalType": "map", "items": {"type": "record", "name": name, "fields": fields}}
+
+    def timestamp(self, kind: pa.TimestampType) -> Mapping[str, str]:
+        if kind.unit == "ns":
+            raise UnsupportedFeature(
+                "Avro timestamps have at most 6 digits: use TIMESTAMP(6), or 'file.format' = 'parquet'"
+            )
+        # the writers of this format name the types the other way round: local-timestamp has the zone
+        prefix = "local-timestamp" if kind.tz else "timestamp"
+        return {"type": "long", "logicalType": f"{prefix}-{'millis' if kind.unit == 'ms' else 'micros'}"}
+
+    def variant(self) -> Any:
+        raise _unsupported("VARIANT")
 
 
-def _field(field: pa.Field, name: str) -> dict[str, Any]:
-    kind = _type(field, name)
-    return {"name": field.name, "type": kind, "default": None} if field.nullable else {"name": field.name, "type": kind}
+_FILES: Final = AvroTypes()
 
 
-def _type(field: pa.Field, name: str) -> Any:
-    kind = _not_null(field.type, name)
-    return ["null", kind] if field.nullable else kind
-
-
-def _not_null(kind: pa.DataType, name: str) -> Any:
-    if kind in _PLAIN:
-        return _PLAIN[kind]
-    if pa.types.is_decimal(kind):
-        return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-    if pa.types.is_date32(kind):
-        return {"type": "int", "logicalType": "date"}
-    if pa.types.is_time32(kind):
-        return {"type": "int", "logicalType": "time-millis"}
-    if pa.types.is_timestamp(kind):
-        return _timestamp(kind)
-    if pa.types.is_map(kind):
-        return _map(kind, name)
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return {"type": "array", "items": _type(kind.value_field, name)}
-    if pa.types.is_struct(kind) and not is_variant(kind):
-        return _record([kind.field(i) for i in range(kind.num_fields)], name)
-    raise UnsupportedFeature(f"a column of Arrow type {kind} cannot be written as Avro: use 'file.format' = 'parquet'")
-
-
-def _timestamp(kind: pa.TimestampType) -> Mapping[str, str]:
-    if kind.unit == "ns":
-        raise UnsupportedFeature(
-            "Avro timestamps have at most 6 digits: use TIMESTAMP(6), or 'file.format' = 'parquet'"
-        )
-    # the writers of this format name the types the other way round: local-timestamp has the zone
-    prefix = "local-timestamp" if kind.tz else "timestamp"
-    return {"type": "long", "logicalType": f"{prefix}-{'millis' if kind.unit == 'ms' else 'micros'}"}
-
-
-def _map(kind: pa.MapType, name: str) -> Mapping[str, Any]:
-    """An Avro map if its keys are text, else a list of pairs."""
-    if pa.types.is_string(kind.key_type):
-        return {"type": "map", "values": _type(kind.item_field, name)}
-    fields = [
-        {"name": "key", "type": _type(kind.key_field, f"{name}_key")},
-        _field(kind.item_field.with_name("value"), f"{name}_value"),
-    ]
-    return {"type": "array", "logicalType": "map", "items": {"type": "record", "name": name, "fields": fields}}
+def _unsupported(kind: object) -> UnsupportedFeature:
+    return UnsupportedFeature(f"a column of Arrow type {kind} cannot be written as Avro: use 'file.format' = 'parquet'")
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -101,6 +113,8 @@ def _values(column: pa.Array) -> list[Any]:
         return [None if p is None else [{"key": k, "value": v} for k, v in p] for p in pairs]
     if pa.types.is_list(kind):
         return _cut(column, _values(column.values))
+    if is_variant(kind):
+        return list(json_texts(column, exact=True).to_pylist())
     if pa.types.is_struct(kind):
         names = [kind.field(i).name for i in range(kind.num_fields)]
         parts = zip(*(_values(column.field(i)) for i in range(kind.num_fields)), strict=True)

@@ -39,7 +39,7 @@ def credentials_of(location: LogLocation) -> Mapping[str, str]:
         key = PROPERTIES_PREFIX + name
         if is_reference(value):
             check_reference(name, value, kinds)
-            _check_given(key, value, servers)
+            check_given(key, value, servers)
         out[name] = secret_value(key, value)
     return out
 
@@ -64,7 +64,7 @@ def servers_in(text: str) -> Iterator[str]:
             yield server
 
 
-def _check_given(key: str, reference: str, servers: set[str]) -> None:
+def check_given(key: str, reference: str, servers: set[str]) -> None:
     """Checks that the environment gives a secret to all these servers, by their whole texts. Raises InvalidOption."""
     name = reference.removeprefix(REFERENCE)
     allowed: set[str] = set()

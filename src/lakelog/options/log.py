@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Final
 
 from lakelog.errors import InvalidOption
-from lakelog.options import debezium, log_partitions
+from lakelog.options import debezium, log_partitions, schema_registry
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
 from lakelog.options.option import Declared, Option, options_in
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
+from lakelog.options.schema_registry import REGISTRY_URL
 from lakelog.options.secrets import HIDDEN, is_known_reference, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
 
@@ -53,11 +54,12 @@ DATA_FORMAT: Final = Option(
     "log-store.data-format",
     str,
     "debezium-json",
-    "Encoding of log values. debezium-json stores one change per record, for any consumer; arrow stores many per "
-    "record, for speed. CREATE TABLE stores arrow if only lakelog can read the log (embedded, files).",
+    "Encoding of log values. debezium-json stores one change per record, for any consumer; avro also, with "
+    "schemas in a registry (log-store.schema-registry.url); arrow stores many per record, for speed. CREATE TABLE "
+    "stores arrow if only lakelog can read the log (embedded, files).",
     choices=LOG_FORMATS,
     aliases=("log.format",),
-    words={"json": "debezium-json"},
+    words={"json": "debezium-json", "debezium-avro-confluent": "avro"},
     immutable=True,
 )
 LOG_ADOPT: Final = Option(
@@ -324,7 +326,12 @@ PLAIN_SECRETS: Final = Option(
 )
 
 LOG_OPTIONS: Final = Declared(
-    [*options_in(globals()), *options_in(vars(log_partitions)), *options_in(vars(debezium))],
+    [
+        *options_in(globals()),
+        *options_in(vars(log_partitions)),
+        *options_in(vars(debezium)),
+        *options_in(vars(schema_registry)),
+    ],
     [PROPERTIES_PREFIX],
     KEY_PREFIXES,
 )
@@ -348,7 +355,7 @@ _SERVER_PROPERTY: Final = re.compile(
 
 def names_log_server(key: str) -> bool:
     """True if an option (canonical key) decides which server gets the secrets of a table, or how they are sent."""
-    if key in (LOG_TYPE.key, LOG_ADDRESS.key):
+    if key in (LOG_TYPE.key, LOG_ADDRESS.key, REGISTRY_URL.key):
         return True
     return key.startswith(PROPERTIES_PREFIX) and _SERVER_PROPERTY.search(key) is not None
 

@@ -41,7 +41,9 @@ LOG_FORMATS: Final[Registry[Any]] = Registry(
     {
         "debezium-json": "lakelog.logstore.formats.debezium_json:DebeziumJson",
         "arrow": "lakelog.logstore.formats.arrow:ArrowMessages",
+        "avro": "lakelog.logstore.formats.avro:Avro",
     },
+    {"urllib3": "schema-registry"},
     group="lakelog.log_formats",
 )
 """Value of ``log-store.data-format`` → subclass of ``logstore.encoding.record_format.LogFormat``."""

@@ -11,6 +11,7 @@ from lakelog.errors import AlreadyExists, Corrupt, InvalidOption, LakelogError, 
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.compatibility import with_defaults
@@ -73,6 +74,7 @@ class NewLog:
         system, factory = LOG_SYSTEMS.create(planned.system), log_factory(planned.system)
         if factory.data_format:
             options.setdefault(DATA_FORMAT.key, factory.data_format)
+        log_format(Options(options).need(DATA_FORMAT)).of_table(Options(options), planned.topic)
         is_named = (LOG_ADDRESS if factory.is_local else LOG_TOPIC).key in options
         existed = is_named and not adopts and _exists(planned)
         log = system.create(planned, adopts)

@@ -26,6 +26,7 @@ from lakelog.errors import (
 )
 from lakelog.io import clock
 from lakelog.io.machine import PerProcess
+from lakelog.io.remote import web
 from lakelog.service.servers.server_process import free_port
 from servers.scripted_http import ScriptedHttp
 
@@ -224,7 +225,7 @@ def test_a_server_with_a_certificate_of_its_own_gets_no_token(tmp_path: Path, mo
             RestApi.of(server.url, TOKEN).change("POST", "a")
         assert server.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
-        monkeypatch.setattr(rest_api, "_POOLS", PerProcess())
+        monkeypatch.setattr(web, "_POOLS", PerProcess())
         assert RestApi.of(server.url, TOKEN).change("POST", "a").body == {"x": 1}
 
 

@@ -89,7 +89,7 @@ def values_of(name: str, **more: str) -> pa.LargeBinaryArray:
 
 
 def form_of(name: str) -> LogFormat:
-    return FORM.reading(Options(PRECISE)) if name == BARE else FORM
+    return FORM.of_table(Options(PRECISE), "") if name == BARE else FORM
 
 
 @pytest.mark.parametrize("name", [SCHEMAS, BARE])
@@ -129,7 +129,7 @@ def test_a_column_of_json_may_be_a_variant(name: str) -> None:
 
 def test_records_with_and_without_schemas_keep_their_order() -> None:
     mixed = [v for pair in zip(*(values_of(n).to_pylist() for n in (SCHEMAS, BARE)), strict=True) for v in pair]
-    found = FORM.reading(Options(PRECISE)).decode(pa.array(mixed, pa.large_binary()), SCHEMA)
+    found = FORM.of_table(Options(PRECISE), "").decode(pa.array(mixed, pa.large_binary()), SCHEMA)
     assert found["id"].to_pylist()[:6] == [1, 1, 2, 2, 3, 3]
     one = form_of(BARE).decode(values_of(BARE), SCHEMA)
     assert found["id"].value_counts().to_pylist()[0]["counts"] == 2 * one["id"].to_pylist().count(1)
@@ -162,7 +162,7 @@ def test_decimals_in_bytes_are_exact(number: int) -> None:
     ],
 )
 def test_numbers_without_a_schema_are_in_the_unit_of_the_option(mode: str, kind: pa.DataType, number: int) -> None:
-    form = FORM.reading(Options({"debezium.time.precision.mode": mode}))
+    form = FORM.of_table(Options({"debezium.time.precision.mode": mode}), "")
     value = b'{"op":"c","after":{"t":%d}}' % number
     found = form.decode(pa.array([value], pa.large_binary()), pa.schema([("t", kind)]))
     assert found["t"].cast(pa.timestamp("s")).to_pylist() == [dt.datetime(1970, 1, 1, 0, 0, 1)]

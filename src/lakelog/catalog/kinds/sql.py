@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, check_new_name
 from lakelog.catalog.directories import Directories, bare_path
 from lakelog.errors import AlreadyExists, InvalidOption, NotFound, UnsupportedFeature
-from lakelog.io.database import database_errors, engine_of
+from lakelog.io.remote.database import database_errors, engine_of
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_URI
 from lakelog.options.option import Options

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from lakelog.errors import CommitUnknown
-from lakelog.io.database import database_errors, engine_of, error_text
 from lakelog.io.names import new_attempt
+from lakelog.io.remote.database import database_errors, engine_of, error_text
 from lakelog.io.storage.delegating import WAIT_S, CreateLock, slot_of
 from lakelog.options.storage import STORAGE_LOCK_ADDRESS
 

@@ -1,10 +1,11 @@
-"""Columns of JSON values as Kafka Connect's and Debezium's serializers write them, converted to the table's types.
+"""Columns of JSON and Avro values as Kafka Connect's and Debezium's serializers write them, in the table's types.
 
 The connector's schema gives each field a ``Meaning``: the days of ``io.debezium.time.Date``, the microseconds of
-``MicroTimestamp``, the unscaled bytes of a decimal. Values without a schema are text in ISO form, numbers, or what
+``MicroTimestamp``, the unscaled bytes of a decimal. JSON values without a schema are text in ISO form, numbers, or what
 ``Encodings`` says. All conversions work on whole columns. A value that would lose digits is an error.
 
-Source: Debezium's documentation of its PostgreSQL and MySQL connectors; Kafka's ``JsonConverter``.
+Source: Debezium's documentation of its PostgreSQL and MySQL connectors; Kafka's ``JsonConverter``; Confluent's
+``AvroData``, whose properties ``connect.name`` and ``connect.parameters`` are Connect's; Avro's logical types.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
 from lakelog.errors import Corrupt
+from lakelog.fileformat.messages.schemas import not_null
 from lakelog.logstore.encoding.json_rows import dates, decoded_base64, read_type, restored, times, variants
 from lakelog.paimon.types.text_decimals import decimals_from_text
 from lakelog.paimon.types.variant import is_variant
@@ -38,6 +40,18 @@ _UNITS: Final = {
     "org.apache.kafka.connect.data.Timestamp": "ms",
 }
 """Semantic type → the unit of its numbers since 1970, or since midnight."""
+_LOGICAL_UNITS: Final = {
+    "date": "D",
+    "time-millis": "ms",
+    "time-micros": "us",
+    "timestamp-millis": "ms",
+    "timestamp-micros": "us",
+    "timestamp-nanos": "ns",
+    "local-timestamp-millis": "ms",
+    "local-timestamp-micros": "us",
+    "local-timestamp-nanos": "ns",
+}
+"""Avro's logical type → the same."""
 _DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _MOST_DIGITS: Final = 38
 _VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
@@ -56,7 +70,7 @@ class Meaning:
     """The type of a field's values: Connect's ``type``, the name of the semantic type, ``unit`` of numbers in time.
 
     ``scale`` is that of a decimal in bytes (None: text or a number). ``parts`` are the fields of a struct, ``items``
-    the elements of an array.
+    the elements of an array, or the values of an Avro map.
     """
 
     type: str = ""
@@ -77,6 +91,26 @@ class Meaning:
             int(schema["parameters"]["scale"]) if name == _DECIMAL else None,
             cls.of(schema["items"]) if isinstance(schema.get("items"), dict) else None,
             {part["field"]: cls.of(part) for part in schema.get("fields") or ()},
+        )
+
+    @classmethod
+    def of_avro(cls, schema: Any) -> Meaning:
+        """The meaning of a field of a resolved Avro schema (``fileformat/messages/schemas``)."""
+        kind = not_null(schema)
+        if kind is None:
+            return cls("union")
+        name, logical = kind.get("connect.name") or kind.get("name") or "", kind.get("logicalType") or ""
+        scale = kind.get("scale", 0) if logical == "decimal" else None
+        if name == _DECIMAL:
+            scale = (kind.get("connect.parameters") or {}).get("scale", scale)
+        items = kind.get("items") or kind.get("values")
+        return cls(
+            kind["type"],
+            name or logical,
+            _UNITS.get(name) or _LOGICAL_UNITS.get(logical, ""),
+            None if scale is None else int(scale),
+            None if items is None else cls.of_avro(items),
+            {part["name"]: cls.of_avro(part["type"]) for part in kind.get("fields") or ()},
         )
 
 
@@ -113,7 +147,7 @@ def json_type(kind: pa.DataType, meaning: Meaning) -> pa.DataType | None:
 
 
 def converted(column: pa.Array, kind: pa.DataType, meaning: Meaning, name: str) -> pa.Array:
-    """A column read from JSON, in the type of the table. Raises Corrupt with the name of the field."""
+    """A column read from JSON or Avro, in the type of the table. Raises Corrupt with the name of the field."""
     try:
         return _converted(column, kind, meaning)
     except Corrupt as why:
@@ -165,13 +199,52 @@ def _converted(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
         return _of_numbers(column, kind, meaning)
     if pa.types.is_string(column.type):
         return _of_texts(column, kind, meaning)
-    if pa.types.is_list(column.type) and meaning.items is not None:
+    if pa.types.is_binary(column.type):
+        return _of_bytes(column, kind, meaning)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), kind)
+    if pa.types.is_struct(column.type) and pa.types.is_struct(kind) and meaning.parts:
+        return _of_structs(column, kind, meaning)
+    if pa.types.is_map(kind) and _has_pairs(column.type) and meaning.items is not None:
+        return _of_pairs(column, kind, meaning.items)
+    if pa.types.is_list(column.type) and pa.types.is_list(kind) and meaning.items is not None:
         items = _converted(column.values, kind.value_type, meaning.items)
-        lists = pa.ListArray.from_arrays(column.offsets, items, mask=column.is_null() if column.null_count else None)
-        return lists.cast(kind)
+        return pa.ListArray.from_arrays(column.offsets, items, mask=_nulls(column)).cast(kind)
     if pa.types.is_nested(column.type) and column.type != kind:
         return pa.array([restored(value, kind) for value in column.to_pylist()], kind)
     return pc.cast(column, kind)
+
+
+def _nulls(column: pa.Array) -> pa.BooleanArray | None:
+    return column.is_null() if column.null_count else None
+
+
+def _of_structs(column: pa.StructArray, kind: pa.StructType, meaning: Meaning) -> pa.Array:
+    """A struct from the parts of the same names; a part that is missing is NULL."""
+    parts, children = [], column.flatten()
+    for field_ in kind:
+        at = column.type.get_field_index(field_.name)
+        part = pa.nulls(len(column)) if at < 0 else children[at]
+        parts.append(_converted(part, field_.type, meaning.parts.get(field_.name, Meaning())))
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=_nulls(column))
+
+
+def _has_pairs(kind: pa.DataType) -> bool:
+    """Whether a type is that of a map, or what Connect's Avro has for one whose keys are not text: a list of pairs."""
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return bool(pa.types.is_map(kind))
+    return all(kind.value_type.get_field_index(name) >= 0 for name in ("key", "value"))
+
+
+def _of_pairs(column: pa.Array, kind: pa.MapType, meaning: Meaning) -> pa.Array:
+    if pa.types.is_map(column.type):
+        keys, values, of_keys, of_values = column.keys, column.items, Meaning(), meaning
+    else:
+        children, of = column.values.flatten(), column.values.type
+        keys, values = (children[of.get_field_index(name)] for name in ("key", "value"))
+        of_keys, of_values = (meaning.parts.get(name, Meaning()) for name in ("key", "value"))
+    keys, values = _converted(keys, kind.key_type, of_keys), _converted(values, kind.item_type, of_values)
+    return pa.MapArray.from_arrays(column.offsets, keys, values, mask=_nulls(column)).cast(kind)
 
 
 def _of_numbers(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
@@ -194,16 +267,30 @@ def _of_numbers(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arr
     return pc.cast(column, kind)
 
 
-def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
-    if pc.any(pc.equal(column, UNAVAILABLE)).as_py():
+def _check_received(column: pa.Array) -> None:
+    """Raises Corrupt for a column, of text or bytes, with Debezium's marker in place of a value."""
+    if pc.any(pc.equal(column, pa.scalar(UNAVAILABLE.encode()).cast(column.type))).as_py():
         raise Corrupt(
             "Debezium did not receive its value, because a large value of PostgreSQL did not change: run ALTER TABLE … "
             "REPLICA IDENTITY FULL at the source, or use Debezium's ReselectColumnsPostProcessor"
         )
+
+
+def _of_bytes(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    if meaning.scale is not None:
+        return pc.cast(_unscaled(column, meaning.scale), kind)
+    _check_received(column)
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)):
+        raise Corrupt(f"it has bytes, and nothing says what they are in a column of type {kind}")
+    return pc.cast(column, kind)
+
+
+def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    _check_received(column)
     if meaning.scale is not None:
         return pc.cast(_decimals(column, meaning.scale), kind)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return decoded_base64(column).cast(kind)
+        return _of_bytes(decoded_base64(column).cast(pa.binary()), kind, Meaning())
     if pa.types.is_string(kind):
         return column
     if is_variant(kind):
@@ -252,8 +339,9 @@ def _variable_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
     out = pa.nulls(len(column), kind)
     for scale in pc.unique(scales.drop_null()).to_pylist():
         here = pc.fill_null(pc.equal(scales, scale), False)
-        values_here = pc.cast(_decimals(values.filter(here), scale), kind)
-        out = pc.replace_with_mask(out, here, values_here)
+        chosen = values.filter(here)
+        read = _decimals if pa.types.is_string(chosen.type) else _unscaled
+        out = pc.replace_with_mask(out, here, pc.cast(read(chosen, scale), kind))
     return out
 
 
@@ -266,7 +354,13 @@ def _decimals(texts: pa.Array, scale: int) -> pa.Array:
         own = decimals_from_text(texts.filter(is_number), pa.decimal128(_MOST_DIGITS, max(0, scale)))
         encoded = _decimals(pc.if_else(is_number, pa.scalar(None, pa.string()), texts), scale)
         return pc.replace_with_mask(encoded, is_number, own)
-    data = decoded_base64(texts)
+    return _unscaled(decoded_base64(texts), scale)
+
+
+def _unscaled(data: pa.Array, scale: int) -> pa.Array:
+    """Decimals from their unscaled values, big-endian two's complement."""
+    if abs(scale) > _MOST_DIGITS:
+        raise Corrupt(f"it has a decimal of scale {scale}, and a decimal has at most {_MOST_DIGITS} digits")
     lengths = pc.fill_null(pc.binary_length(data), 0).to_numpy()
     if len(lengths) and lengths.max() > 16:
         raise Corrupt("it has a decimal of more than 38 digits: read the column as text (decimal.handling.mode=string)")

@@ -11,7 +11,7 @@ Source: Debezium's documentation, "Change events" of its PostgreSQL connector an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -61,8 +61,7 @@ class _Group:
 def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodings) -> Changes:
     """The changes of records, in order. Raises Corrupt, which names the field of the record."""
     if not len(values):
-        nothing = pa.nulls(0, pa.struct(list(schema)))
-        return Changes(nothing, nothing, np.zeros(0, np.int8))
+        return no_changes(0, schema)
     changes = _read_all(values, schema, encodings)
     renamed = in_own_spelling(values, schema) if _has_null(changes.before) or _has_null(changes.after) else None
     return changes if renamed is None else _read_all(renamed, schema, encodings)
@@ -83,10 +82,47 @@ def _read_all(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodin
     for group in _groups(values):
         parts.append(_read(group, schema, encodings))
         positions.append(group.positions)
+    return in_order(parts, positions)
+
+
+def in_order(parts: Sequence[Changes], positions: Sequence[np.ndarray]) -> Changes:
+    """One from parts (at least one); ``positions`` are the places of each part's records among all."""
     order = pa.array(np.argsort(np.concatenate(positions), kind="stable"))
     before, after = (pa.concat_arrays([getattr(part, name) for part in parts]) for name in ("before", "after"))
     op = np.concatenate([part.op for part in parts])
     return Changes(before.take(order), after.take(order), op[order.to_numpy()])
+
+
+def no_changes(count: int, schema: pa.Schema) -> Changes:
+    """Those of records that change no row."""
+    nothing = pa.nulls(count, pa.struct(list(schema)))
+    return Changes(nothing, nothing, np.full(count, _NOTHING))
+
+
+def changes_no_row(name: str) -> bool:
+    """Whether records with the schema of this name change no row: heartbeats, markers of transactions."""
+    return name in _NO_CHANGES
+
+
+def changes_of(read: Mapping[str, pa.Array], schema: pa.Schema, meanings: Sequence[Meaning]) -> Changes:
+    """Changes from columns of raw values: ``before`` and ``after``, which are structs, ``op`` and ``status``, texts.
+
+    ``meanings`` are those of the columns of ``schema``. A column that a struct does not have is NULL. Raises Corrupt.
+    """
+    images = []
+    for name in ("before", "after"):
+        image, columns = read[name], []
+        parts = image.flatten()  # NULL where the image is
+        for field, meaning in zip(schema, meanings, strict=True):
+            at = image.type.get_field_index(field.name)
+            raw = pa.nulls(len(image)) if at < 0 else parts[at]
+            columns.append(converted(raw, field.type, meaning, f"{name}.{field.name}"))
+        images.append(_image(columns, schema, image.is_null()))
+    ops = pc.index_in(read["op"], value_set=_OPS)
+    codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
+    for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
+        codes[row] = _code(read["op"][row].as_py(), read["status"][row].as_py())
+    return Changes(images[0], images[1], codes)
 
 
 def changed_rows(changes: Changes, schema: pa.Schema) -> pa.Table:
@@ -213,8 +249,7 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     ]
     kinds = [json_type(f.type, meaning) for f, meaning in zip(schema, meanings, strict=True)]
     if group.is_empty:
-        nothing = pa.nulls(len(group.positions), pa.struct(list(schema)))
-        return Changes(nothing, nothing, np.full(len(group.positions), _NOTHING))
+        return no_changes(len(group.positions), schema)
     read = None
     if all(kind is not None for kind in kinds):
         image = pa.struct([pa.field(f.name, kind) for f, kind in zip(schema, kinds, strict=True)])
@@ -222,16 +257,7 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
         read = read_lines(group.payloads, fields)
     if read is None:
         return _read_slowly(group, schema, meanings)
-    images = []
-    for name in ("before", "after"):
-        column = read.column(name).combine_chunks()
-        columns = [converted(column.field(i), f.type, meanings[i], f"{name}.{f.name}") for i, f in enumerate(schema)]
-        images.append(_image(columns, schema, column.is_null()))
-    ops = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
-    codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
-    for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
-        codes[row] = _code(read.column("op")[row].as_py(), read.column("status")[row].as_py())
-    return Changes(images[0], images[1], codes)
+    return changes_of({name: read.column(name).combine_chunks() for name in read.column_names}, schema, meanings)
 
 
 def _read_slowly(group: _Group, schema: pa.Schema, meanings: list[Meaning]) -> Changes:

@@ -80,8 +80,8 @@ class LogFormat(ABC):
         """The number of rows in each value (none null), without decoding them; 1 without packing. Raises Corrupt."""
         return np.ones(len(values), np.int64)
 
-    def reading(self, options: Options) -> LogFormat:
-        """The format that reads records of other producers as these options of the table say."""
+    def of_table(self, options: Options, topic: str) -> LogFormat:
+        """The format as these options of a table say, for its log in this topic. Raises InvalidOption."""
         return self
 
     @abstractmethod

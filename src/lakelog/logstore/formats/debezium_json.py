@@ -59,7 +59,7 @@ class DebeziumJson(LogFormat):
         chosen_keys = pa.nulls(len(kept), pa.large_binary()) if key_texts is None else _bytes(key_texts.gather(kept))
         return Records(chosen_keys, values, header), kept
 
-    def reading(self, options: Options) -> LogFormat:
+    def of_table(self, options: Options, topic: str) -> LogFormat:
         modes = (options.get_typed(option) or "" for option in (DECIMAL_MODE, TIME_MODE))
         return DebeziumJson(Encodings(*modes))
 

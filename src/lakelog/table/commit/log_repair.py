@@ -15,12 +15,10 @@ from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.encoding.record_format import LogFormat
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.control_records import commits_in
 from lakelog.logstore.protocol.header import LOG_ONLY, Header, decode_header
 from lakelog.logstore.protocol.healer import Healed, heal
 from lakelog.logstore.protocol.healing_plan import Counted, Healing, Later, LoggedChange
-from lakelog.options.log import DATA_FORMAT
 from lakelog.table.commit.late_rows import LateRowSearch, forget_writer, register_late_writers
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import AttemptResult
@@ -122,7 +120,7 @@ class LogRepair:
 
     def _healing(self, bucket: int, start: int, late: frozenset[bytes]) -> Healing:
         table, reader = self.table, reader_for(self.log)
-        form, committed = log_format(table.options.need(DATA_FORMAT)), CommittedRows(table)
+        form, committed = table.record_format, CommittedRows(table)
 
         def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
             if table.emits_files:

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.logstore.formats import log_format
 from lakelog.merge.changes import same_rows
-from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.rows.row_kind import DELETE, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -37,7 +35,7 @@ def with_moved_keys(rows: pa.Table, table: DynamicTable) -> pa.Table:
     format that packs records, each -U stands for itself.
     """
     keys = table.schema.primary_keys
-    if not keys or not rows.num_rows or log_format(table.options.need(DATA_FORMAT)).changes_per_record > 1:
+    if not keys or not rows.num_rows or table.record_format.changes_per_record > 1:
         return rows
     _, moves = first_of_updates(rows, keys)
     if not moves.any():

@@ -17,9 +17,7 @@ import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.metadata.schemas import Schemas, rows_as
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import schema_ids
-from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
@@ -157,8 +155,8 @@ def log_keys(table: DynamicTable, rows: pa.Table) -> list[bytes]:
     """The log keys of rows of the key columns."""
     batch = rows.combine_chunks().to_batches()[0]
     kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
-    form = log_format(table.options.need(DATA_FORMAT))
-    log_keys: list[bytes] = form.encode(batch, kinds, "upsert", batch.schema.names, b"")[0].keys.to_pylist()
+    encoded, _ = table.record_format.encode(batch, kinds, "upsert", batch.schema.names, b"")
+    log_keys: list[bytes] = encoded.keys.to_pylist()
     return log_keys
 
 

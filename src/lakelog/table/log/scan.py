@@ -15,13 +15,11 @@ from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, InvalidSchema
 from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import CORRECTION, DATA, as_foreign, foreign_records, of_kinds
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import (
     CHANGELOG_MODES,
     CONSISTENCY_GUARANTEE,
-    DATA_FORMAT,
     EXPIRED_OFFSETS,
     LOG_CONSISTENCY,
     RETRACTIONS,
@@ -97,7 +95,7 @@ class LogScan:
     @cached_property
     def form(self) -> LogFormat:
         """The format of the log's values."""
-        return log_format(self.table.options.need(DATA_FORMAT)).reading(self.table.options)
+        return self.table.record_format
 
     @property
     def is_transactional(self) -> bool:

@@ -21,12 +21,10 @@ from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogLocation, PendingAppend, Records
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.control_records import begin_record, commit_record
 from lakelog.logstore.protocol.header import DATA, encode_header
 from lakelog.logstore.protocol.healer import heal
 from lakelog.logstore.protocol.healing_plan import Healing, Later
-from lakelog.options.log import DATA_FORMAT
 from lakelog.options.metrics import BYTES_WRITTEN, ROWS_WRITTEN
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
@@ -97,7 +95,7 @@ class Publication:
         assert log is not None
         self._table, self._links = table, PublishedLinks.of(table)
         self._log: LogLocation = log
-        self._format = log_format(table.options.need(DATA_FORMAT))
+        self._format = table.record_format
 
     def run(self) -> bool:
         """Brings the log to the newest snapshot; returns whether it had to append rows.

@@ -16,12 +16,15 @@ from lakelog.filestore.read.changes import producer_of
 from lakelog.filestore.store import FileStore
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.encoding.record_format import LogFormat
+from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import check_access, log_content
 from lakelog.options.features import TableFeatures
 from lakelog.options.log import (
     CHANGE_TRACKING,
     CHANGELOG_MODE,
     CHANGES,
+    DATA_FORMAT,
     EMIT_MODE,
     LOG_ENABLED,
     READ_MODE,
@@ -202,6 +205,12 @@ class DynamicTable:
         location = log_location(self.schema, self.path, self.name)
         check_log(location, self.io)
         return replace(location, storage=self.io)
+
+    @cached_property
+    def record_format(self) -> LogFormat:
+        """The format of the records in the log. Raises InvalidOption if an option that it needs is missing."""
+        log = self.log
+        return log_format(self.options.need(DATA_FORMAT)).of_table(self.options, "" if log is None else log.topic)
 
     @cached_property
     def log_generation(self) -> int:

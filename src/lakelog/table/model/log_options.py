@@ -19,6 +19,7 @@ from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
+from lakelog.options.schema_registry import REGISTRY_PASSWORD
 from lakelog.options.secrets import is_reference, looks_secret
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import BUCKET, TABLE_ID, TABLE_OPTIONS
@@ -163,6 +164,8 @@ def check_log_partitions(schema: TableSchema) -> None:
 
 def is_plain_secret(key: str, value: str) -> bool:
     """True if an option (canonical key) of a table puts a secret of the log's client into the schema."""
+    if key == REGISTRY_PASSWORD.key:
+        return bool(value) and not is_reference(value)
     if not key.startswith(PROPERTIES_PREFIX) or not looks_secret(key):
         return False
     kind = client_properties().get(key.removeprefix(PROPERTIES_PREFIX))
@@ -178,7 +181,11 @@ def check_no_plain_secrets(options: Mapping[str, str], set_now: Iterable[str]) -
         return
     known = client_properties()
     for key in set_now:
-        if key.removeprefix(PROPERTIES_PREFIX) not in known and Options(options).need(LOG_ENABLED):
+        if (
+            key.startswith(PROPERTIES_PREFIX)
+            and key.removeprefix(PROPERTIES_PREFIX) not in known
+            and Options(options).need(LOG_ENABLED)
+        ):
             continue  # ``check_log`` refuses it
         if key in options and is_plain_secret(key, options[key]):
             raise InvalidOption(

@@ -12,9 +12,7 @@ import pyarrow as pa
 from lakelog.errors import Corrupt, InvalidSchema
 from lakelog.filestore.skipping.predicate import In, conjunction
 from lakelog.logstore.encoding.record_format import LogFormat
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.healing_plan import LoggedChange
-from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.schema.schema import TableSchema
@@ -30,7 +28,7 @@ class CommittedRows:
 
     def __init__(self, table: DynamicTable) -> None:
         self.table = table
-        self._form: LogFormat = log_format(table.options.need(DATA_FORMAT))
+        self._form: LogFormat = table.record_format
 
     def values(self, keys: Sequence[bytes], snapshot: int | Snapshot | None = None) -> dict[bytes, bytes | None]:
         """Log key (JSON bytes) → log value of its row in the files, None without a row.

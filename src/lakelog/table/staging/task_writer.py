@@ -14,11 +14,9 @@ from lakelog.io.machine import check_not_forked
 from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.control_records import begin_record
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
 from lakelog.merge.table_rules import check_log_content
-from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import MISSING_COLUMNS
 from lakelog.paimon.rows.bucket import bucket_of_rows, rows_by_bucket
@@ -87,7 +85,7 @@ class TaskWriter:
             self._header = encode_header(DATA, writer, epoch, self._attempt, schema=RecordSchemas(table).own_id)
             with table.explained():
                 self._log = appender_of(table, table.log)
-            self._format = log_format(table.options.need(DATA_FORMAT))
+            self._format = table.record_format
         self._next_order = lane << _LANE_BITS
         self._is_aligned = is_aligned(table.schema)
         self._staged = StagedRows(table, lane, replaces, job)

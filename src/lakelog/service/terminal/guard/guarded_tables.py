@@ -17,6 +17,7 @@ from lakelog.options.catalog import CATALOG_LOG_SERVERS, CATALOG_OPTIONS
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, may_be_secret, names_log_server, shown_value
 from lakelog.options.option import Options
+from lakelog.options.schema_registry import REGISTRY_URL
 from lakelog.options.secrets import without_password
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
@@ -137,7 +138,7 @@ def servers_of(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(option, server) of every server that the options of a table name, in every spelling, as ``host:port``."""
     properties = {f"{PROPERTIES_PREFIX}{name}" for name, sort in client_properties().items() if sort == SERVER}
     for spelling, value in options.items():
-        if (key := ALL_OPTIONS.canonical_key(spelling)) == LOG_ADDRESS.key or key in properties:
+        if (key := ALL_OPTIONS.canonical_key(spelling)) in (LOG_ADDRESS.key, REGISTRY_URL.key) or key in properties:
             yield from ((key, server) for server in servers_in(value))
 
 

@@ -1,0 +1,1 @@
+"""Avro messages without a header: their schemas, and columns ⇄ bytes."""

@@ -1,0 +1,1 @@
+"""Clients of servers that a user names: databases, and servers that speak HTTP."""
