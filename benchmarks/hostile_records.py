@@ -23,17 +23,18 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
+import measure  # noqa: F401 - the path of the tests
 import numpy as np
 import pyarrow as pa
 
 from lakelog import connect
-from lakelog.logstore.formats import log_format
 from lakelog.logstore.record_batch.batch import RecordBatch
 from lakelog.logstore.record_batch.compression import GZIP, LZ4, SNAPPY, ZSTD
 from lakelog.logstore.record_batch.decoder import decode
 from lakelog.options.parts import LOG_FORMATS
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.bad_records import RecordDecoder
+from ready_formats import ready_format, schema_registry
 
 _COLUMNS = (
     "id bigint, d decimal(30,5), w decimal(38,20), x double, s string, b binary, t timestamp, day date, at time, "
@@ -58,7 +59,7 @@ def _valid(form: str, rng: random.Random, schema: pa.Schema) -> bytes:
         schema=schema,
     )  # fmt: skip
     kinds = np.zeros(rows.num_rows, np.int8)
-    messages = log_format(form).messages(rows, kinds, "all", ["id"], b"1|d|w|0|a", {0: np.arange(rows.num_rows)})
+    messages = ready_format(form).messages(rows, kinds, "all", ["id"], b"1|d|w|0|a", {0: np.arange(rows.num_rows)})
     value: bytes = messages[0].records.values[0].as_py()
     return value
 
@@ -153,10 +154,11 @@ def read(form: str, count: int, seed: int) -> dict[str, object]:
     rng, other = random.Random(seed), dict[str, int]()
     with tempfile.TemporaryDirectory(prefix="lakelog-hostile-") as root, connect(warehouse=f"{root}/wh") as lake:
         lake.sql(f"create database d; create table d.t ({_COLUMNS}) using lakelog tblproperties ('bucket' = '1', "
-                 f"'log-store.enabled' = 'true', 'log-store.data-format' = '{form}')")  # fmt: skip
+                 f"'log-store.enabled' = 'true', 'log-store.data-format' = '{form}', "
+                 f"'log-store.schema-registry.url' = '{schema_registry().url}')")  # fmt: skip
         table = lake.table("d.t").logical.with_hints({"scan.on-bad-record": "skip"})
         schema = arrow_schema(table.schema.fields)
-        decoder = RecordDecoder(table, partial(log_format(form).decode, schema=schema), None)
+        decoder = RecordDecoder(table, partial(ready_format(form).decode, schema=schema), None)
         good = done = 0
         draws = [_draw(form, schema, rng) for _ in range(min(count, 2_000))]  # what drawing takes counts before
         start = _taken_mib()

@@ -22,7 +22,7 @@ from measure import log_options, make_input
 
 from lakelog import connect
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.formats import LOG_FORMATS, log_format
+from lakelog.logstore.formats import LOG_FORMATS
 from lakelog.table.log.scan import LogScan
 
 _BATCH = 50_000
@@ -57,7 +57,7 @@ def _round(name: str, options: str, batches: list[pa.RecordBatch]) -> dict[str, 
     )
     table = lake.table("db.t").logical
     assert table.log is not None
-    scan, form, appender = LogScan(table), log_format(name), appender_for(table.log)
+    scan, form, appender = LogScan(table), table.record_format, appender_for(table.log)
     records: list[Any] = []
     read: list[pa.Table] = []
 

@@ -16,6 +16,7 @@ from lakelog.service.servers.server_process import KafkaBroker
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from ready_formats import schema_registry  # noqa: E402
 from servers.pulsar_server import PulsarServer  # noqa: E402
 
 CREATE = """create table bench.t (id bigint, grp int, amount double, name string, sent_at timestamp{key}) using lakelog
@@ -67,17 +68,18 @@ def tree_rss_mb() -> float:
 
 @contextlib.contextmanager
 def log_options(log: str) -> Iterator[str]:
-    """The table properties of a log; starts a server for ``kafka`` and ``pulsar``."""
+    """The table properties of a log of any format; starts a server for ``kafka`` and ``pulsar``."""
+    registry = f"'log-store.schema-registry.url' = '{schema_registry().url}', "
     if log == "embedded":
-        yield ""
+        yield registry
         return
     if log == "files":
-        yield "'log-store.type' = 'files', "
+        yield f"'log-store.type' = 'files', {registry}"
         return
     if log == "pulsar":
         with PulsarServer(tempfile.mkdtemp(prefix="lakelog-bench-pulsar-")) as server:
             properties = "".join(f"'properties.{key}' = '{value}', " for key, value in server.properties.items())
-            yield f"'log-store.address' = '{server.service_url}', {properties}"
+            yield f"'log-store.address' = '{server.service_url}', {properties}{registry}"
         return
     with KafkaBroker(tempfile.mkdtemp(prefix="lakelog-bench-kafka-")) as broker:
-        yield f"'log-store.address' = '{broker.bootstrap}', "
+        yield f"'log-store.address' = '{broker.bootstrap}', {registry}"

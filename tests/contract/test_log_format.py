@@ -21,7 +21,7 @@ from lakelog.logstore.formats import LOG_FORMATS, log_format
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.variant import VARIANT
 from lakelog.paimon.types.variant_bytes import from_json
-from log_formats import ready_format
+from ready_formats import ready_format
 
 HEADER = b"1|d|w|0|a"
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])

@@ -31,7 +31,7 @@ from lakelog.logstore.encoding.record_format import MALFORMED, LogFormat
 from lakelog.logstore.formats import LOG_FORMATS, log_format
 from lakelog.logstore.formats.debezium_json import DebeziumJson
 from lakelog.paimon.types.variant import VARIANT
-from log_formats import ready_format
+from ready_formats import ready_format
 
 MIB: Final = 1 << 20
 HEADER: Final = b"1|d|w|0|a"

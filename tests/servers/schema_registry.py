@@ -32,7 +32,7 @@ class SchemaRegistry:
                 data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 owner.asked.append(f"{self.command} {self.path}")
                 owner.authorization.add(self.headers.get("Authorization"))
-                parts = [unquote(part) for part in self.path.strip("/").split("/")]
+                parts = [unquote(part) for part in self.path.partition("?")[0].strip("/").split("/")]
                 status, body = owner.answer(self.command, parts, json.loads(data) if data else {})
                 content = json.dumps(body).encode()
                 self.send_response(status)

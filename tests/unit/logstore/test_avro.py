@@ -173,6 +173,7 @@ ZEROS = {"type": "array", "items": {"type": "record", "name": "Z", "fields": []}
         (envelope({"name": "n", "type": "int"}, {"name": "n", "type": "int"}), "two fields"),
         (envelope({"name": "n", "type": {"type": "array"}}), "where a type should be"),
         (envelope({"name": "id", "type": ["int", "string"]}), "union of several types"),
+        (envelope(*({"name": f"n{n}", "type": "null"} for n in range(60))), "take no byte"),
     ],
 )
 def test_a_schema_that_has_no_rows_is_named(registry: SchemaRegistry, schema: Any, why: str) -> None:

@@ -19,15 +19,17 @@ from lakelog.lake.table import Table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.model.log_state import newest_state
+from ready_formats import schema_registry
 
 
-@pytest.fixture(params=["debezium-json", "arrow"])
+@pytest.fixture(params=["debezium-json", "arrow", "avro"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     """Without a key: what is doubled stays doubled."""
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
-        f"'bucket' = '1', 'bucket-key' = 'id', 'log-store.data-format' = '{request.param}')"
+        f"'bucket' = '1', 'bucket-key' = 'id', 'log-store.data-format' = '{request.param}', "
+        f"'log-store.schema-registry.url' = '{schema_registry().url}')"
     )
     return lake.table("db.t")
 

@@ -22,6 +22,8 @@ _PRIMITIVES: Final = {
 _NAMED: Final = ("record", "error", "enum", "fixed")
 _DEEPEST: Final = 32
 _MOST_TYPES: Final = 10_000
+_MOST_EMPTY: Final = 100
+"""Fields without a byte in a message, each of which takes some in memory."""
 
 
 def resolved(schema: Any, others: Iterable[Any] = ()) -> Any:
@@ -122,14 +124,18 @@ class _Resolver:
 
 class _Layout:
     def __init__(self) -> None:
-        self._count = 0
+        self._count = self._empty = 0
 
     def of(self, schema: Any, depth: int) -> Any:
         self._count += 1
         if self._count > _MOST_TYPES or depth > _DEEPEST:
             raise Corrupt(f"an Avro schema has more than {_MOST_TYPES} types or {_DEEPEST} levels")
         if isinstance(schema, list):
+            self._empty -= sum(part["type"] == "null" for part in schema)  # it is the number of the type
             return [self.of(part, depth + 1) for part in schema]
+        self._empty += schema["type"] == "null" or not schema.get("fields", True) or not schema.get("size", True)
+        if self._empty > _MOST_EMPTY:
+            raise Corrupt(f"an Avro schema has more than {_MOST_EMPTY} fields that take no byte")
         word, name = schema["type"], f"t{self._count}"
         if word == "array":
             return {"type": word, "items": self.of(schema["items"], depth + 1)}
