@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -13,7 +14,10 @@ import pytest
 
 from depth import DEPTH
 from lakelog.errors import Corrupt
+from lakelog.fileformat.avro_rows import avro_records
 from lakelog.fileformat.messages.columns import Messages
+from lakelog.fileformat.messages.encoded import encoded_rows
+from lakelog.fileformat.messages.rows import message_schema
 from lakelog.fileformat.messages.schemas import arrow_type, resolved
 
 HEAD = b"\0\0\0\0\7"
@@ -144,3 +148,26 @@ def test_a_spoiled_message_is_an_error_or_what_fastavro_reads() -> None:
         outcomes["same"] += 1
         assert repr({n: c.to_pylist() for n, c in found.items()}) == repr(expected), (seed, schema, messages[at])
     assert outcomes["same"] and outcomes["refused"], outcomes
+
+
+LEAF_VALUES: dict[pa.DataType, tuple[Any, ...]] = {
+    pa.int8(): (-128, 127, 0), pa.int32(): NUMBERS, pa.int64(): (*NUMBERS, 2**63 - 1, -(2**63)),
+    pa.bool_(): (True, False), pa.float32(): FLOATS, pa.float64(): FLOATS, pa.string(): ("", "ü€", "x" * 200),
+    pa.binary(): (b"", b"\0\xff", b"y" * 70), pa.date32(): (0, -1, 20_000), pa.time32("ms"): (0, 86_399_999),
+    pa.timestamp("us", "UTC"): (0, -1, 2**60), pa.timestamp("ns"): (0, -(2**62)),
+    pa.decimal128(38, 2): tuple(Decimal(n) / 4 for n in (0, 1, -1, 512, -512, -516, 1020, 10**30, -(10**30))),
+}  # fmt: skip
+
+
+def test_rows_by_columns_are_the_bytes_of_fastavro() -> None:
+    for seed in range(DEPTH.cases(1_000)):
+        draw = random.Random(DEPTH.seed + seed)
+        kinds = draw.sample(sorted(LEAF_VALUES, key=str), draw.randint(1, 5))
+        count = draw.choice((0, 1, 2, 50))
+        columns = []
+        for kind in kinds:
+            values = [draw.choice((None, *LEAF_VALUES[kind])) for _ in range(count + 3)]
+            columns.append(pa.array(values, kind).slice(2, count))
+        batch = pa.RecordBatch.from_arrays(columns, [f"c{n}" for n in range(len(columns))])
+        schema = resolved(message_schema(batch.schema, "Value"))
+        assert encoded_rows(batch).to_pylist() == Messages(schema).messages(avro_records(batch)), (seed, batch)

@@ -18,12 +18,12 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt
-from lakelog.fileformat.avro_rows import avro_records
 from lakelog.fileformat.messages.columns import Messages
+from lakelog.fileformat.messages.encoded import encoded_rows, joined
 from lakelog.fileformat.messages.rows import message_schema
-from lakelog.fileformat.messages.schemas import resolved
 from lakelog.logstore.base import Records
 from lakelog.logstore.encoding.avro_changes import (
     HEAD_BYTES,
@@ -40,6 +40,9 @@ from lakelog.logstore.encoding.update_pairs import second_of_pair
 from lakelog.options.option import Options
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 
+_NO_ROW: Final = pa.scalar(b"\0", pa.large_binary())
+_IS_ROW: Final = pa.scalar(b"\2", pa.large_binary())
+_OPS: Final = pa.array([b"\2c", b"\2d", b"\2u"], pa.large_binary())
 _INVERSE: Final = {"c": "d", "d": "c", "u": "u"}
 
 
@@ -59,24 +62,24 @@ class Avro(LogFormat):
     def encode(
         self, rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str], header: bytes
     ) -> tuple[Records, np.ndarray]:
-        key_texts = self._messages("key", rows.select(list(keys))) if keys else None
-        second = second_of_pair(kinds, None if key_texts is None else pl.Series(key_texts, dtype=pl.Binary))
+        key_texts = self._keys(rows.select(list(keys))) if keys else None
+        second = second_of_pair(kinds, None if key_texts is None else pl.Series(key_texts))
         first = np.zeros(len(kinds), dtype=bool)
         first[:-1] = second[1:]
         kept = np.flatnonzero(~first)
         if mode == "upsert":
             second[:] = False
-        images, changes = avro_records(rows), []
-        for row in kept.tolist():
-            is_added = kinds[row] in (INSERT, UPDATE_AFTER)
-            before = images[row - 1] if second[row] else None if is_added else images[row]
-            op = "u" if second[row] else "c" if is_added else "d"
-            changes.append({"before": before, "after": images[row] if is_added else None, "op": op})
-        schema = message_schema(rows.schema, "Value")
-        number, messages = self._written("value", _envelope_of(schema))
-        values = [head_of(number) + body for body in messages.messages(changes)]
-        chosen = [None] * len(kept) if key_texts is None else [key_texts[row] for row in kept]
-        return Records(pa.array(chosen, pa.large_binary()), pa.array(values, pa.large_binary()), header), kept
+        number = self._registry.register(f"{self._topic}-value", _envelope_of(message_schema(rows.schema, "Value")))
+        images = joined(_IS_ROW, encoded_rows(rows))
+        is_added, is_pair = np.isin(kinds[kept], (INSERT, UPDATE_AFTER)), second[kept]
+        before = pc.if_else(
+            pa.array(is_pair | ~is_added), images.take(pa.array(np.where(is_pair, kept - 1, kept))), _NO_ROW
+        )
+        after = pc.if_else(pa.array(is_added), images.take(pa.array(kept)), _NO_ROW)
+        op = _OPS.take(pa.array(np.where(is_pair, 2, np.where(is_added, 0, 1))))
+        values = joined(pa.scalar(head_of(number), pa.large_binary()), before, after, op)
+        chosen = pa.nulls(len(kept), pa.large_binary()) if key_texts is None else key_texts.take(pa.array(kept))
+        return Records(chosen, values, header), kept
 
     def decode(self, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         return changed_rows(read_changes(values, schema, self._registry), schema)
@@ -120,12 +123,9 @@ class Avro(LogFormat):
             return frozenset()
         return lacks if has_row else frozenset()
 
-    def _messages(self, part: str, rows: pa.RecordBatch) -> list[bytes]:
-        number, messages = self._written(part, message_schema(rows.schema, "Key"))
-        return [head_of(number) + body for body in messages.messages(avro_records(rows))]
-
-    def _written(self, part: str, schema: Any) -> tuple[int, Messages]:
-        return self._registry.register(f"{self._topic}-{part}", schema), Messages(resolved(schema))
+    def _keys(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
+        number = self._registry.register(f"{self._topic}-key", message_schema(rows.schema, "Key"))
+        return joined(pa.scalar(head_of(number), pa.large_binary()), encoded_rows(rows))
 
     def _schema_of(self, value: bytes) -> Messages:
         return _messages_of(self._registry, schema_id(value))
