@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,8 @@ from lakelog.spark.runtime.types import spark_schema
 
 LISTED = Path(__file__).parents[1] / "sql" / "local_queries.txt"
 """Queries, one a line, for each kind of expression."""
+OF_CHAR: Final = LISTED.with_name("char_queries.txt")
+CHARS: Final = "id int, c char(5), d char(3), v varchar(5), s string, info struct<c: char(4)>"
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +52,13 @@ def _types(found: pa.Table) -> list[str]:
     return ["instant" if _is_instant(kind) else str(kind).replace("large_", "") for kind in found.schema.types]
 
 
-def difference(lake: Lake, spark: SparkSession, query: str) -> str | None:
-    """What differs, "" for nothing, None if this process does not run the query."""
+def difference(lake: Lake, spark: SparkSession, query: str, t: str = "t", own: str = "rows_t") -> str | None:
+    """What differs, "" for nothing, None if this process does not run the query. ``own`` is Spark's copy of ``t``."""
     try:
-        here = lake.sql(query.format(t="db.t", u="db.u"), engine="local").to_arrow()
+        here = lake.sql(query.format(t=f"db.{t}", u="db.u"), engine="local").to_arrow()
     except UnsupportedFeature:
         return None
-    there = collected(spark.sql(query.format(t="rows_t", u="rows_u")))
+    there = collected(spark.sql(query.format(t=own, u="rows_u")))
     if _types(here) != _types(there):
         return f"{query}: types {_types(here)}, Spark: {_types(there)}"
     ours, theirs = _answer(here), _answer(there)
@@ -84,3 +87,21 @@ def test_each_kind_of_expression_has_spark_s_values_and_types(filled: Lake, spar
     assert [difference for difference in found.values() if difference] == []
     refused = [text for text, difference in found.items() if difference is None]
     assert len(refused) <= len(found) // 20, refused
+
+
+@pytest.mark.timeout(1800)
+def test_a_char_is_compared_as_spark_compares_its_own(filled: Lake, spark: SparkSession) -> None:
+    filled.sql(f"create table db.chars ({CHARS}, primary key (id))")
+    spark.sql(f"create table own_chars ({CHARS}) using parquet")
+    try:
+        for table in ("db.chars", "own_chars"):
+            filled.sql(
+                f"insert into {table} values (1, 'ab', 'ab', 'ab', 'ab', named_struct('c', 'ab')), "
+                "(2, 'cd', 'cd ', 'cd ', 'cd   ', named_struct('c', 'cd')), (3, 'ab\t', 'ab', 'ab\t', 'x', null), "
+                "(4, null, null, null, null, null)"
+            )
+        texts = [line for line in OF_CHAR.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+        answers = {text: difference(filled, spark, text, "chars", "own_chars") for text in texts}
+    finally:
+        spark.sql("drop table own_chars")
+    assert [difference for difference in answers.values() if difference != ""] == []

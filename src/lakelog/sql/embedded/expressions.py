@@ -76,7 +76,7 @@ class Expressions(Numbers, Aggregates, Texts, Times):
     def ordered(self, node: exp.Ordered) -> Kind:
         kind = self.kind(node.this)
         if kind == OTHER:
-            raise NeedsSpark("an order of CHAR or nested values")
+            raise NeedsSpark("an order of nested values")
         return kind
 
     def condition(self, node: exp.Expr) -> Kind:
@@ -90,6 +90,7 @@ class Expressions(Numbers, Aggregates, Texts, Times):
 
     def comparison(self, node: exp.Expr) -> Kind:
         self._aligned([node.this, node.expression], node)
+        self._fill_up([node.this, node.expression], node)
         return BOOLEAN
 
     def between(self, node: exp.Between) -> Kind:
@@ -102,6 +103,8 @@ class Expressions(Numbers, Aggregates, Texts, Times):
         query = node.args.get("query")
         if query is None:
             self._aligned([node.this, *node.expressions], node)
+            if not any(part.find(exp.Null, exp.Column) for part in node.expressions):
+                self._fill_up([node.this, *node.expressions], node)
             return BOOLEAN
         kinds = {self.kind(node.this), *self._query(query)} - {NULL}
         if OTHER in kinds or len(kinds) > 1 and not {kind.root for kind in kinds} <= set(WHOLE):
@@ -133,7 +136,7 @@ class Expressions(Numbers, Aggregates, Texts, Times):
         other = node.expression.copy()
         test = exp.EQ(this=before, expression=other)
         place = exp.Case(ifs=[exp.If(this=test, true=exp.Null())], default=node.this)
-        self.comparison(test)
+        self._aligned([test.this, test.expression], test)
         node.replace(place)
         return kind
 
@@ -141,6 +144,7 @@ class Expressions(Numbers, Aggregates, Texts, Times):
         branches = node.args["ifs"]
         if node.this is not None:
             self._aligned([node.this, *(branch.this for branch in branches)], node, True)
+            self._fill_up([node.this, *(branch.this for branch in branches)], node)
         else:
             self._conditions([branch.this for branch in branches])
         default = node.args.get("default")
@@ -150,6 +154,29 @@ class Expressions(Numbers, Aggregates, Texts, Times):
         self._conditions([node.this])
         other = node.args.get("false")
         return self._aligned([node.args["true"], *([] if other is None else [other])], node)
+
+    def _fill_up(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> None:
+        """Gives CHAR columns and the texts that they are compared with the same length, by blanks, as Spark does.
+
+        It does so in comparisons, CASE, and IN with a list of texts alone; not in BETWEEN and NULLIF.
+        """
+        parts = [part.unnest() for part in nodes]
+        widths = [self.column(part).width if isinstance(part, exp.Column) else 0 for part in parts]
+        if not any(widths):
+            return
+        others = [
+            part for part, length in zip(parts, widths, strict=True) if not length and not isinstance(part, exp.Null)
+        ]
+        if not all(isinstance(part, exp.Literal) and part.is_string for part in others):
+            if all(part.find(exp.Column) for part in others):
+                return  # blanks count beside other columns
+            raise NeedsSpark(f"{node.key} of CHAR and other values")
+        width = max(*widths, *(len(part.name) for part in others))
+        for part, length in zip(parts, widths, strict=True):
+            if isinstance(part, exp.Literal):
+                part.set("this", part.name.ljust(width))
+            elif 0 < length < width:
+                part.replace(call("rpad", part.copy(), exp.Literal.number(width), exp.Literal.string(" ")))
 
     def nvl2(self, node: exp.Nvl2) -> Kind:
         place = exp.If(

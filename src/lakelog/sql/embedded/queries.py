@@ -6,6 +6,7 @@ Everything else raises NeedsSpark, which says why; Spark then computes the rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -142,7 +143,9 @@ class _Queries:
             for part in list(group.expressions):
                 if not _is_place(part):
                     expressions.kind(part)
+        columns = [isinstance(part.unalias(), exp.Column) for part in select.selects]
         kinds = [expressions.kind(part.unalias()) for part in select.selects]
+        kinds = [kind if is_column else replace(kind, width=0) for kind, is_column in zip(kinds, columns, strict=True)]
         expressions.outputs = dict(zip((p.alias_or_name.lower() for p in select.selects), kinds, strict=True))
         for part in [] if order is None else list(order.expressions):
             if not _is_place(part.this):

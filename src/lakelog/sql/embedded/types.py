@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -42,13 +42,15 @@ def _built(text: str) -> exp.DataType:
 class Kind:
     """A type in Spark's words. OTHER is one that is only passed on, ANY that of a key that changes touch.
 
-    ``parts`` are the fields of a struct by their name in lower case.
+    ``parts`` are the fields of a struct by their name in lower case. ``width`` is the length of a CHAR column, whose
+    values have blanks up to it; 0 for every other value.
     """
 
     root: str
     digits: int = 0
     scale: int = 0
     parts: Mapping[str, Kind] = field(default_factory=dict, compare=False)
+    width: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return f"DECIMAL({self.digits},{self.scale})" if self.root == "DECIMAL" else self.root
@@ -82,11 +84,15 @@ OTHER: Final = Kind("OTHER")
 
 
 def kind_of(type_: DataType) -> Kind:
-    """The kind of a column of a table. Spark compares a CHAR without the spaces at its end: it is only passed on."""
+    """The kind of a column of a table."""
     if isinstance(type_, RowType):
-        return Kind("OTHER", parts={f.name.lower(): kind_of(f.type) for f in type_.fields})
+        # Spark fills a text up to the length of a CHAR column, and not of a CHAR within a struct
+        parts = {f.name.lower(): replace(kind_of(f.type), width=0) for f in type_.fields}
+        return Kind("OTHER", parts=parts)
     if not isinstance(type_, AtomicType):
         return OTHER
+    if type_.root == "CHAR":
+        return Kind("STRING", width=type_.length or 1)
     if type_.root == "DECIMAL":
         return Kind("DECIMAL", type_.precision or 0, type_.scale or 0)
     if type_.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and (type_.precision or 0) > _MICROS:
