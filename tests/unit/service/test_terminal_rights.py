@@ -245,6 +245,7 @@ def test_only_an_admin_takes_secrets_to_another_table_or_address(
         "'log.kafka.bootstrap.servers' = 'inside:9092'",
         "'log-store.address' = 'pulsar://user@broker:9092'",
         "'log-store.address' = 'pulsar://broker:9092', 'properties.pulsar.admin.adminUrl' = 'http://inside:80'",
+        "'log-store.schema-registry.url' = 'http://169.254.169.254'",
     ],
 )
 def test_a_writer_makes_the_server_connect_to_no_address_of_his_own(writer: Terminal, options: str) -> None:
