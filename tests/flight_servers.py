@@ -52,7 +52,7 @@ def bearer(token: str) -> flight.FlightCallOptions:
 def running_server(warehouse: Path, **settings: Any) -> Iterator[RunningServer]:
     """A server of a warehouse, until the end of the block."""
     state = warehouse / "_state"
-    server = Server(ServeSettings(str(warehouse), port=0, state=state, **settings))
+    server = Server(ServeSettings(str(warehouse), state=state, **{"port": 0, **settings}))
     try:
         yield RunningServer(server, f"grpc://127.0.0.1:{server.port}", state)
     finally:

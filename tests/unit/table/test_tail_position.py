@@ -97,7 +97,8 @@ class World:
         seal(self.committer)
 
     def batch(self) -> None:
-        self.table.write(self.rows(), options={"emit.mode": self.dice.choice(["auto", "log"])})
+        with self.table.writer(options={"emit.mode": self.dice.choice(["auto", "log"])}) as writer:
+            writer.write(self.rows())
 
     def foreign(self) -> None:
         if self.form != "arrow":  # what another producer writes

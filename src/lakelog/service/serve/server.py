@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any, Final
@@ -57,6 +58,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
         shown = f"[{host}]" if ":" in host else host
         self._scheme = "grpc" if settings.tls_certificate is None else "grpc+tls"
         try:
+            _check_free(host, settings.port)
             super().__init__(
                 f"{self._scheme}://{shown}:{settings.port}",
                 auth_handler=NoTokens(),
@@ -214,6 +216,14 @@ def _text_of(command: Any) -> str:
         return text.decode()
     except UnicodeDecodeError as wrong:
         raise InvalidRequest("the handle is none of this server: prepare the statement again") from wrong
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raises OSError for a port on which a process listens: gRPC would share its calls with that process."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the connections of an ended server may stay
+        probe.bind(address)
 
 
 def _tls(settings: ServeSettings) -> dict[str, Any]:

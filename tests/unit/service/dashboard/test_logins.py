@@ -15,7 +15,6 @@ import pytest
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
 from lakelog.service.access.throttle import Throttle, limited_address
 from lakelog.service.access.users import Users
-from lakelog.service.dashboard.security import identity
 from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.sql.runtime.statement import Privilege
 
@@ -159,7 +158,7 @@ def test_the_cookie_of_the_local_user_opens_nothing_for_another_user(
         assert list(browser.cookies) == [f"lakelog_session_{port}"]  # a page on another port gets to see it
         assert browser.get("/api/v1/tables").status_code == 200
         owner = os.geteuid()
-        monkeypatch.setattr(identity.os, "geteuid", lambda: owner + 1)
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
         assert browser.get("/api/v1/tables", headers={"accept": "application/json"}).status_code == 401
 
 

@@ -138,6 +138,12 @@ def test_another_address_needs_a_login_and_tls(tmp_path: Path) -> None:
         pass
 
 
+def test_a_port_has_one_server(server: RunningServer, tmp_path: Path) -> None:
+    second = running_server(tmp_path, port=int(server.address.rpartition(":")[2]))
+    with pytest.raises(InvalidRequest, match="choose another --port"), second:
+        pass
+
+
 def test_a_statement_that_takes_too_long_is_ended(lake: Lake, tmp_path: Path) -> None:
     numbers = pa.table({"n": range(20_000)})
     lake.create_table("db.numbers", {"n": "bigint"}).write(numbers)
