@@ -65,6 +65,7 @@ _COMMANDS: Final = {
         "lakelog.cli.services.serve:serve",
         "Serve tables to programs by Arrow Flight SQL.",
     ),
+    "mcp": ("lakelog.cli.services.mcp:mcp", "Let an assistant read tables, by the Model Context Protocol."),
     "users": ("lakelog.cli.services.users:users", "Manage the users of the dashboard and of lakelog serve."),
     "call": ("lakelog.cli.maintenance.table:call", "Run a procedure on a table: tags, branches, rollback, cleaning …"),
     "secrets": ("lakelog.cli.services.secrets:secrets", "Replace secrets in the options of tables by references."),

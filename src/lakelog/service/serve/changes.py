@@ -52,7 +52,9 @@ class ChangeStream:
         close_clients()
 
 
-def change_stream(statements: Statements, identity: Identity, request: Any, stop: threading.Event) -> ChangeStream:
+def change_stream(
+    statements: Statements, identity: Identity, request: Any, stop: threading.Event | str
+) -> ChangeStream:
     """The changes that a request asks for: ``table``, ``position`` (``latest``, ``earliest``, ``latest-full``, or that
     of a batch) and ``consistency`` of the log (``eventual`` or ``transactional``, by default that of the table).
 

@@ -182,7 +182,8 @@ class _Queries:
         name = relation.name
         known = common.get(name.lower()) or self._tables.get(name)
         if known is None:
-            raise NeedsSpark(f"relation {name}" if name else f"{relation.this.name}()")
+            call = relation.this
+            raise NeedsSpark(f"relation {name}" if name else f"{call.name if call.key == 'anonymous' else call.key}()")
         return known
 
 
