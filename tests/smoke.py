@@ -83,7 +83,6 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_change_calls.py::test_both_ends_are_part_of_the_range",
     ),
     "statements, procedures, catalogs": (
-        "test_alter_streams.py::test_a_stream_runs_over_each_kind_of_alter[debezium-json]",
         "test_attach.py::test_statements_answer_with_dataframes",
         "test_attach.py::test_parameters_and_frames",
         "test_catalogs.py::test_a_join_and_writes_across_catalogs",
@@ -128,6 +127,7 @@ LONG: Final = frozenset(
         "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files",
         "property/test_views.py::test_histories_that_went_wrong_before",
         "property/test_views.py::test_views_equal_their_queries_after_any_history",
+        "serve/test_kills.py::test_batches_are_there_once_after_kills",
         "service/test_optimizer.py::test_it_stops_at_the_next_safe_point_and_what_was_done_counts[2]",
         "service/test_terminal.py::test_a_closed_terminal_leaves_no_process_and_takes_no_text",
         "service/test_terminal.py::test_a_hostile_text_is_refused_and_the_next_one_runs",

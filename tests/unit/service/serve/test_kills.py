@@ -58,7 +58,7 @@ class Processes:
             self.server = None
 
 
-@pytest.mark.parametrize(("kills", "has_log"), [(3, True), pytest.param(20, True, marks=pytest.mark.slow), (2, False)])
+@pytest.mark.parametrize(("kills", "has_log"), [(3, True), (20, True), (2, False)])
 def test_batches_are_there_once_after_kills(tmp_path: Path, kills: int, has_log: bool) -> None:
     chance = random.Random(kills)
     epochs = kills * 15
