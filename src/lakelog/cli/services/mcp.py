@@ -23,7 +23,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 def mcp(warehouse: str, catalogs: tuple[str, ...]) -> None:
     """Let an assistant read the tables of a warehouse, by the Model Context Protocol on standard input and output.
 
-    Its tools list and describe tables, tell their health, run statements that read, and return changes since a
+    Its tools list and describe tables, report their health, run statements that read, and return changes since a
     position. They have your rights on the files of this machine, and change nothing.
     """
     place = warehouse_config(warehouse)
