@@ -182,9 +182,12 @@ class _Queries:
         name = relation.name
         known = common.get(name.lower()) or self._tables.get(name)
         if known is None:
-            call = relation.this
-            raise NeedsSpark(f"relation {name}" if name else f"{call.name if call.key == 'anonymous' else call.key}()")
+            raise NeedsSpark(f"relation {name}" if name else f"{_function(relation.this)}()")
         return known
+
+
+def _function(call: exp.Expr) -> str:
+    return call.sql_name().lower() if isinstance(call, exp.Func) and call.key != "anonymous" else call.name
 
 
 def _is_place(node: exp.Expr) -> bool:
