@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import click
 
-from lakelog.cli.console.connection import warehouse_config
 from lakelog.cli.console.output import warehouse_option
-from lakelog.cli.services.logins import catalog_of, login_options, token_of
+from lakelog.cli.services.logins import address_options, login_options, state_option, tables_of, token_of
 from lakelog.options.registry import Registry
 from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
 
@@ -30,15 +29,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 
 @click.command()
 @warehouse_option
-@click.option(
-    "--host",
-    default=LOOPBACK,
-    show_default=True,
-    help="Listen address. A non-loopback address needs a login and TLS.",
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port; 0 picks a free port."
-)
+@address_options(LOOPBACK, PORT)
 @login_options(_TOKEN)
 @click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
 @click.option(
@@ -49,13 +40,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
     help="Additional host name of the dashboard; repeatable.",
 )
 @click.option("--allow-local-files", is_flag=True, help="Allow admins to access local files in the terminal.")
-@click.option(
-    "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("~/.local/state/lakelog"),
-    show_default=True,
-    help="Directory for metrics history, the audit log and saved queries.",
-)
+@state_option("metrics history, the audit log and saved queries")
 @click.option("--terminals", type=click.IntRange(min=1), default=4, show_default=True,
               help="Maximum number of open terminals; each has a process of up to 3 GiB.")  # fmt: skip
 @click.option("--demo", is_flag=True, help="Create a demo warehouse with a live writer and serve it.")
@@ -92,13 +77,8 @@ def _run(
     stages: Mapping[str, Callable[[], str]],
     more: Mapping[str, Any],
 ) -> None:
-    place = warehouse_config(warehouse)
-    reached = place.reached
     settings = DashboardSettings(
-        warehouse=place.warehouse,
-        storage_options=reached.storage,
-        catalog_options=reached.catalog,
-        catalogs={**place.catalogs, **dict(catalog_of(text) for text in catalogs)},
+        **tables_of(warehouse, catalogs),
         users_file=users_file,
         token=token_of(token_file, _TOKEN),
         **more,

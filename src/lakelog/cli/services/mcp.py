@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import click
 
-from lakelog.cli.console.connection import warehouse_config
 from lakelog.cli.console.output import warehouse_option
-from lakelog.cli.services.logins import catalog_of
+from lakelog.cli.services.logins import catalog_option, tables_of
 from lakelog.options.registry import Registry
 from lakelog.service.serve.settings import ServeSettings
 
@@ -19,18 +18,12 @@ _SERVERS: Final[Registry[Any]] = Registry(
 
 @click.command()
 @warehouse_option
-@click.option("--catalog", "catalogs", multiple=True, metavar="NAME=DIR", help="Additional catalog; repeatable.")
+@catalog_option
 def mcp(warehouse: str, catalogs: tuple[str, ...]) -> None:
     """Let an assistant read the tables of a warehouse, by the Model Context Protocol on standard input and output.
 
     Its tools list and describe tables, report their health, run statements that read, and return changes since a
     position. They have your rights on the files of this machine, and change nothing.
     """
-    place = warehouse_config(warehouse)
-    settings = ServeSettings(
-        warehouse=place.warehouse,
-        storage_options=place.reached.storage,
-        catalog_options=place.reached.catalog,
-        catalogs={**place.catalogs, **dict(map(catalog_of, catalogs))},
-    )
+    settings = ServeSettings(**tables_of(warehouse, catalogs))
     _SERVERS.create("mcp", settings).run()

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import click
 
-from lakelog.cli.console.connection import warehouse_config
 from lakelog.cli.console.output import warehouse_option
 from lakelog.cli.console.process import current_process, ended_by_signals, remark
-from lakelog.cli.services.logins import catalog_of, login_options, token_of
+from lakelog.cli.services.logins import address_options, login_options, state_option, tables_of, token_of
 from lakelog.options.registry import Registry
 from lakelog.service.serve.settings import LOOPBACK, PORT, ServeSettings
 
@@ -27,28 +26,14 @@ _SERVERS: Final[Registry[Any]] = Registry(
 
 @click.command()
 @warehouse_option
-@click.option(
-    "--host",
-    default=LOOPBACK,
-    show_default=True,
-    help="Listen address. A non-loopback address needs a login and TLS.",
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port; 0 picks a free port."
-)
+@address_options(LOOPBACK, PORT)
 @login_options(_TOKEN)
 @click.option(
     "--tls-client-ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="PEM file of the authority whose certificates clients need.",
 )
-@click.option(
-    "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("~/.local/state/lakelog"),
-    show_default=True,
-    help="Directory for the audit log.",
-)
+@state_option("the audit log")
 def serve(
     warehouse: str, catalogs: tuple[str, ...], users_file: Path | None, token_file: Path | None, **more: Any
 ) -> None:
@@ -56,13 +41,8 @@ def serve(
 
     Without --users-file and --token-file only your own user on this machine has access.
     """
-    place = warehouse_config(warehouse)
-    reached = place.reached
     settings = ServeSettings(
-        warehouse=place.warehouse,
-        storage_options=reached.storage,
-        catalog_options=reached.catalog,
-        catalogs={**place.catalogs, **dict(map(catalog_of, catalogs))},
+        **tables_of(warehouse, catalogs),
         users_file=users_file,
         token=token_of(token_file, _TOKEN),
         **more,

@@ -80,7 +80,8 @@ class Tools:
         """The health of a table: a score of 100, problems that were found, needed maintenance, and the lag of files."""
         session = self._statements.session(Privilege.READ)
         health = table_health(session.tables.open(session.identifier(table)))
-        answer = {name: health.to_json()[name] for name in ("table", "score", "findings", "needs", "waits")}
+        facts = health.to_json()
+        answer = {name: facts[name] for name in ("table", "score", "findings", "needs", "waits")}
         return {**answer, "rows_waiting_for_files": health.lag}
 
     def query(self, sql: str, limit: int = 100) -> Answer:
