@@ -49,7 +49,7 @@ def train(warehouse: Path, archive: Path) -> None:
 
 
 def main() -> None:
-    """Writes the file, whole or not at all; an empty one for a JVM that makes none, so that nobody tries again."""
+    """Writes the whole file, or none; an empty one for a JVM that makes no archive, so that make does not try again."""
     target = Path(sys.argv[1]).absolute()
     with tempfile.TemporaryDirectory(dir=target.parent) as directory:
         made = Path(directory) / "classes.jsa"

@@ -32,7 +32,7 @@ class ChangeStream:
     def batches(self, is_over: Callable[[], bool]) -> Iterator[tuple[pa.RecordBatch, bytes]]:
         """Batches with the position after them as text; the first one is empty, and has that of the start.
 
-        An empty one also tells that records without rows have passed. ``is_over`` says that the client has left.
+        A later empty batch means that records without rows have passed. ``is_over`` says that the client has left.
         """
         nothing = pa.RecordBatch.from_pylist([], self.schema)
         reached: object = None

@@ -55,7 +55,7 @@ _BY_CODE: Final[tuple[tuple[tuple[type[LakelogError], ...], Callable[[str], Exce
 def flight_error(failure: BaseException) -> Exception:
     """The error of Flight for an error of a call. Its text begins with the class of lakelog's error.
 
-    Errors of Flight stay as they are. Those that nobody has foreseen are INTERNAL, and say no more than their class.
+    Errors of Flight stay as they are. An unforeseen error is INTERNAL, and its text is its class alone.
     """
     if isinstance(failure, Exception) and isinstance(failure, flight.FlightError):
         return failure

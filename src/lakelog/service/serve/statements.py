@@ -120,7 +120,7 @@ class _Deadlines:
 
 
 class Rows:
-    """The result of a statement: its schema, and then its batches, once. To be closed by whoever asked for it."""
+    """The result of a statement: its schema, then its batches, once. The caller closes it."""
 
     def __init__(self, source: pa.Table | ResultStream, limits: ServeLimits, deadline: _Deadlines) -> None:
         self._source, self._limits, self._deadlines = source, limits, deadline

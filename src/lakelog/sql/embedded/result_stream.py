@@ -1,4 +1,4 @@
-"""The rows of a query batch by batch, for results that nobody keeps in memory as a whole."""
+"""The rows of a query batch by batch, for results that are never whole in memory."""
 
 from __future__ import annotations
 
