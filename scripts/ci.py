@@ -12,6 +12,7 @@ import ast
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -30,6 +31,8 @@ REPORTS: Final = ROOT / "build" / "lanes"
 _DISTANCE: Final = 2
 """A test file is affected by the modules that it imports, and by those that they import."""
 _LAST_LINES_S: Final = 10
+_AGAIN_S: Final = 180
+"""Seconds for the second run of a lane's failed tests: whoever reads the run waits for them."""
 _MOST_FILES: Final = 60
 """``affected`` runs no more test files than a few minutes allow."""
 
@@ -153,7 +156,9 @@ def run_lane(lane: Lane) -> Run:
     printer.join(_LAST_LINES_S)  # no longer, because a process that outlives the lane keeps its pipe open
     seconds = perf_counter() - started
     failed = [(report, test) for report in lane.reports for test in report["failed"]]
-    return Run(lane, seconds, process.returncode, tuple(test for report, test in failed[:10] if _passes(report, test)))
+    end = perf_counter() + _AGAIN_S
+    unstable = tuple(test for report, test in failed[:10] if _passes(report, test, end - perf_counter()))
+    return Run(lane, seconds, process.returncode, unstable)
 
 
 def _print_lines(verb: str, process: subprocess.Popen[str]) -> None:
@@ -163,11 +168,21 @@ def _print_lines(verb: str, process: subprocess.Popen[str]) -> None:
         sys.stdout.flush()
 
 
-def _passes(report: dict[str, Any], test: str) -> bool:
-    """Whether a test of a lane passes by itself, with the interpreter and the kind of Spark of its lane."""
+def _passes(report: dict[str, Any], test: str, timeout_s: float) -> bool:
+    """Whether a test of a lane passes by itself in time, with the interpreter and the kind of Spark of its lane."""
+    if timeout_s <= 0:
+        return False
     command = [report["python"], "-m", "pytest", "-q", test]
     environment = {name: value for name, value in os.environ.items() if name != "LAKELOG_LANE"} | report["environment"]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode == 0
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        return process.wait(timeout_s) == 0
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # with the servers that it has started
+        process.wait()
+        return False
 
 
 def run_all(base: str) -> int:
