@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from typing import Final
 
 from lakelog.errors import InvalidRequest
+
+LOOPBACK: Final = "127.0.0.1"
+"""Where a service listens by default."""
 
 
 def is_loopback(host: str) -> bool:

@@ -13,7 +13,8 @@ import click
 from lakelog.cli.console.output import warehouse_option
 from lakelog.cli.services.logins import address_options, login_options, state_option, tables_of, token_of
 from lakelog.options.registry import Registry
-from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
+from lakelog.service.dashboard.settings import PORT, DashboardSettings
+from lakelog.service.loopback import LOOPBACK
 
 _TOKEN: Final = "LAKELOG_DASHBOARD_TOKEN"
 _EXTRA: Final = "dashboard"

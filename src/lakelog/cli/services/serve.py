@@ -14,7 +14,8 @@ from lakelog.cli.console.output import warehouse_option
 from lakelog.cli.console.process import current_process, ended_by_signals, remark
 from lakelog.cli.services.logins import address_options, login_options, state_option, tables_of, token_of
 from lakelog.options.registry import Registry
-from lakelog.service.serve.settings import LOOPBACK, PORT, ServeSettings
+from lakelog.service.loopback import LOOPBACK
+from lakelog.service.serve.settings import PORT, ServeSettings
 
 _TOKEN: Final = "LAKELOG_SERVE_TOKEN"
 _SERVERS: Final[Registry[Any]] = Registry(

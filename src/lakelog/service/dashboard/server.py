@@ -28,10 +28,11 @@ from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.service.dashboard.security.middleware.connections import LimitedListener
 from lakelog.service.dashboard.security.middleware.timeouts import TimeoutProtocol
-from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
+from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
 from lakelog.service.dashboard.time_series import StatsHistory
 from lakelog.service.dashboard.watcher import Watcher
+from lakelog.service.loopback import LOOPBACK
 from lakelog.service.terminal.audit import AuditLog
 
 _STOP_S: Final = 3

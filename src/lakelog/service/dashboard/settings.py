@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.loopback import check_listener, is_loopback
+from lakelog.service.loopback import LOOPBACK, check_listener, is_loopback
 
 PORT: Final = 1630
-LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True)

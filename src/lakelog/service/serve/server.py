@@ -16,14 +16,14 @@ from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.service.access.gate import Access
 from lakelog.service.access.identity import Identity
 from lakelog.service.access.users import Users
-from lakelog.service.loopback import is_loopback
+from lakelog.service.loopback import LOOPBACK, is_loopback
 from lakelog.service.serve.callers import HEADERS, Callers, NoTokens
 from lakelog.service.serve.calls import AuditedCall, CallStream, Slots
 from lakelog.service.serve.changes import change_stream
 from lakelog.service.serve.failures import in_flight
 from lakelog.service.serve.messages import command_of, message, packed
 from lakelog.service.serve.metadata import METADATA
-from lakelog.service.serve.settings import LOOPBACK, ServeSettings
+from lakelog.service.serve.settings import ServeSettings
 from lakelog.service.serve.statements import Statements
 from lakelog.service.serve.writes import Writes, WriteStream, epoch_of
 from lakelog.service.terminal.audit import AuditLog

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lakelog.service.loopback import check_listener
+from lakelog.service.loopback import LOOPBACK, check_listener
 
 PORT: Final = 1631
-LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True)
