@@ -421,9 +421,10 @@ class Committer:
                 at = {b: max(starts.get(b, 0), judged.verified.get(b, 0)) for b in ends}
                 healed = {b: repair.repair(b, start, judged=judged) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
-                    is_open = not is_closed and any(done.newest > newest for done in healed.values())
+                    # a writer that has closed is in no state, and its epochs did not begin with the first one
+                    found = max((done.newest for done in healed.values()), default=newest)
                     verified = {bucket: done.verified for bucket, done in healed.items()}
-                    return TakenBack(verified, newest + 1 if is_open else None)
+                    return TakenBack(verified, found if found > newest and not is_closed else None)
                 # else the writer has resumed and decided: heal to that
 
     def forget(self) -> None:
