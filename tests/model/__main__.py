@@ -2,9 +2,9 @@
 
 usage: make model ARGS="--seed 7 --histories 20000 --steps 30 --journal build/model.txt"
 
-With a journal, a run that was ended goes on where it was. ``--log kafka`` draws tables with that log system. ``--meet``
-names a known fault that histories do not steer around; ``--leave-out`` what they do without, so that a fault that is
-found often does not hide others. The exit code is 1 if one went wrong.
+With a journal, a run that was ended goes on where it was. ``--log kafka`` draws tables with that log system.
+``--leave-out`` names what histories do without, so that a fault that is found often does not hide others. The exit code
+is 1 if one went wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 
 from model.history import Given
-from model.known import KNOWN
 from model.outcome import run
 
 
@@ -36,7 +35,6 @@ def main(given: Iterable[str]) -> int:
     parser.add_argument("--histories", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=30, help="steps of each history")
     parser.add_argument("--log", help="a log system that needs a server, whose options the environment gives")
-    parser.add_argument("--meet", action="append", default=[], choices=sorted(KNOWN), help="a known fault")
     parser.add_argument(
         "--leave-out", action="append", default=[], help="an action, its way or type, a reading, or words of CREATE"
     )
@@ -47,7 +45,7 @@ def main(given: Iterable[str]) -> int:
     options = parser.parse_args(list(given))
     done = finished(options.journal)
     seeds = [seed for seed in range(options.seed, options.seed + options.histories) if seed not in done]
-    given = Given(frozenset(options.meet), frozenset(options.leave_out), frozenset(options.often))
+    given = Given(frozenset(options.leave_out), frozenset(options.often))
     work = partial(run, steps=options.steps, log=options.log, given=given, seconds=options.shrink)
     wrong, steps, cpu = 0, 0, 0.0
     context = multiprocessing.get_context("spawn")

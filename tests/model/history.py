@@ -25,7 +25,6 @@ from lakelog.errors import (
 from model.action import ACTIONS, Action
 from model.actions.actors import Follow
 from model.actions.refs import Branch, Rollback
-from model.known import avoided
 from model.readings import BY_LAKELOG, READINGS, Reading
 from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, PIPE, STREAM, VIEW, script
 from model.tables import Table, draw_table, may_hide
@@ -46,10 +45,9 @@ class History:
 
 @dataclass(frozen=True)
 class Given:
-    """What histories meet: some of the known faults; no action, way, reading or words of CREATE that are left out; some
-    actions ten times as often."""
+    """What histories meet: no action, way, reading or words of CREATE that are left out; some actions ten times as
+    often."""
 
-    meets: frozenset[str] = frozenset()
     leaves_out: frozenset[str] = frozenset()
     often: frozenset[str] = frozenset()
 
@@ -296,7 +294,7 @@ def drawn(seed: int, length: int, log: str | None = None, given: Given = Given()
                 tries += 1
                 (kind,) = rng.choices(actions, weights)
                 action = kind.draw(rng, runner.world)
-                if action is None or avoided(runner.world, action, given.meets):
+                if action is None:
                     continue
                 if given.leaves_out & {getattr(action, "how", ""), getattr(action, "kind", "")}:
                     continue

@@ -83,7 +83,7 @@ class Aggregate(ABC):
         return self.fold(column, self.without_ignored(steps))
 
     def parts(self, column: pa.Array, steps: Steps) -> list[pa.Array]:
-        """The values of ``apply``, and arrays of further parts, each of which fits, of results that do not fit."""
+        """The values of ``apply``, and arrays of the parts, each of which fits, of results that do not fit."""
         return self.fold_parts(column, self.without_ignored(steps))
 
     def without_ignored(self, steps: Steps) -> Steps:
@@ -211,13 +211,15 @@ class ColumnEngine(MergeEngine):
 
     def fold(self, piece: Piece) -> pa.Table:
         contested = Contested.of(piece)
+        return contested.folded(self._with_parts(contested)[0]) if len(contested.rows) else piece.rows_at(piece.newest)
+
+    def fold_whole(self, piece: Piece) -> list[pa.Table]:
+        contested = Contested.of(piece)
         if not len(contested.rows):
-            return piece.rows_at(piece.newest)
+            return [piece.rows_at(piece.newest)]
         folded, parts = self._with_parts(contested)
-        for name, others in parts.items():
-            does_fit = np.logical_and.reduce([part.is_null().to_numpy(zero_copy_only=False) for part in others])
-            folded[name] = pc.if_else(pa.array(does_fit), folded[name], pa.scalar(None, folded[name].type))
-        return contested.folded(folded)
+        together = contested.folded(folded)
+        return [together, *self._beside_parts(contested, together, parts)]
 
     def _with_parts(self, contested: Contested) -> tuple[dict[str, pa.Array], dict[str, list[pa.Array]]]:
         """The new values of columns, and by column the parts beside them. Raises as ``refuses_overflow`` says."""

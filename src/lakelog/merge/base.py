@@ -273,6 +273,13 @@ class MergeEngine(ABC):
         """
         return [self.fold(piece)]
 
+    def fold_whole(self, piece: Piece) -> list[pa.Table]:
+        """As ``fold_apart``, but the folded rows are those of ``fold``: readers may see them alone.
+
+        Beside them are only the parts of totals that do not fit. Called by compactions that show or report their rows.
+        """
+        return [self.fold(piece)]
+
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:
         """At most one row per key, in key order, with the columns of the piece.

@@ -19,6 +19,9 @@ from lakelog.merge.base import Mask, MergeEngine, Piece
 LEVEL_COLUMN: Final = "_LEVEL"
 """The level of a row's file (int8), the last column of this engine's input rows."""
 
+PARTS_LEVEL: Final = -1
+"""Stands for the level of parts of totals that a compaction kept on level 0: they count, and are nothing new."""
+
 _NO_LEVEL: Final = np.int64(np.iinfo(np.int8).max)
 
 
@@ -45,9 +48,10 @@ class LowestLevel(MergeEngine):
         return self.inner.needed_columns(columns)
 
     def fold(self, piece: Piece) -> pa.Table:
-        counts = counting_rows(piece)
-        rest = replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN]))
-        return self.inner.fold(rest if counts.all() else _only(rest, counts))
+        return self.inner.fold(_counting(piece))
+
+    def fold_whole(self, piece: Piece) -> list[pa.Table]:
+        return self.inner.fold_whole(_counting(piece))
 
 
 def with_level(batch: pa.RecordBatch, level: int) -> pa.RecordBatch:
@@ -61,8 +65,15 @@ def counting_rows(piece: Piece) -> Mask:
     levels = piece.numbers(LEVEL_COLUMN)
     above = np.where(levels > 0, levels, _NO_LEVEL)
     lowest = np.repeat(np.minimum.reduceat(above, piece.starts), piece.sizes)
-    counts: Mask = (levels == 0) | (above == lowest)
+    counts: Mask = (levels <= 0) | (above == lowest)
     return counts
+
+
+def _counting(piece: Piece) -> Piece:
+    """The piece with only the rows that count, without their levels."""
+    counts = counting_rows(piece)
+    rest = replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN]))
+    return rest if counts.all() else _only(rest, counts)
 
 
 def _only(piece: Piece, counts: Mask) -> Piece:

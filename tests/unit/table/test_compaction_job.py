@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, Unavailable
+from lakelog.filestore.metadata.levels import APART
 from lakelog.filestore.store import FileStore
+from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.table.maintenance import after_write as maintenance
 from lakelog.table.maintenance import compaction_commit as compaction_commits
 from lakelog.table.maintenance import compaction_job
@@ -75,7 +77,8 @@ def test_small_tasks_share_a_pack_and_large_ones_have_their_own() -> None:
 
 def test_the_runs_of_a_bucket() -> None:
     assert runs_of([]) == 0
-    assert runs_of([0, 0, 4, 5, 5]) == 4
+    assert runs_of([DataFileMeta(f"f{level}", 1, 1, level=level) for level in (0, 0, 4, 5, 5)]) == 4
+    assert runs_of([DataFileMeta(f"data-1{APART}-0", 1, 1)]) == 0
 
 
 def test_all_buckets_become_one_run_in_one_snapshot_that_says_so(lake) -> None:

@@ -14,7 +14,7 @@ from lakelog.filestore.compaction.merge import CompactionMerge, compaction_chang
 from lakelog.filestore.compaction.planner import CompactionResult, CompactionTask
 from lakelog.filestore.compaction.record_expiry import RecordExpiry
 from lakelog.filestore.compaction.strategy import is_small
-from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
+from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, is_apart, sections
 from lakelog.filestore.read.data_file_reader import DataFileReader, merge_batch_rows
 from lakelog.filestore.read.deletion_vectors import vector_of
 from lakelog.filestore.read.split_reader import engine_of
@@ -22,7 +22,7 @@ from lakelog.filestore.write.data_file_writer import DataFileWriter, target_file
 from lakelog.io.metrics import METER, Step
 from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
-from lakelog.merge.lowest_level import with_level
+from lakelog.merge.lowest_level import PARTS_LEVEL, with_level
 from lakelog.merge.output import Output
 from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
@@ -112,7 +112,7 @@ class _Run:
         self._finish(waiting, merge, result)
         result.changelog = () if changes is None else changes.finish()
         if self._apart is not None:
-            result.written += self._apart.write(self._writer)
+            result.written += self._apart.write(self._writer, self._expiry)
         return result
 
     def appended(self) -> _Result:
@@ -146,7 +146,8 @@ class _Run:
 
     def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge, batch_rows: int) -> Iterator[pa.RecordBatch]:
         rows = self._rows(files, batch_rows)
-        return (with_level(batch, files[0].level) for batch in rows) if merge.takes_levels else rows
+        level = PARTS_LEVEL if files[0].level == 0 and is_apart(files[0]) else files[0].level
+        return (with_level(batch, level) for batch in rows) if merge.takes_levels else rows
 
     def _rows(self, files: Sequence[DataFileMeta], batch_rows: int) -> Iterator[pa.RecordBatch]:
         task = self._task

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.filestore.compaction.upper_levels import Hits, UpperLevels
 from lakelog.merge.base import SEQUENCE_COLUMN, Indices, Mask, MergeEngine, Piece, one_array
 from lakelog.merge.keys import find_keys, key_parts
-from lakelog.merge.lowest_level import LEVEL_COLUMN, LowestLevel, counting_rows, with_level
+from lakelog.merge.lowest_level import LEVEL_COLUMN, PARTS_LEVEL, LowestLevel, counting_rows, with_level
 from lakelog.merge.numbers import order_numbers
 
 OnChanges = Callable[[pa.Table, pa.Table, Mask, Mask], None]
@@ -39,18 +39,22 @@ class LookupMerge(MergeEngine):
         self._upper, self._takes_rows, self._on_hits, self._on_changes = upper, takes_rows, on_hits, on_changes
 
     def fold(self, piece: Piece) -> pa.Table:
+        return self.fold_whole(piece)[0]
+
+    def fold_whole(self, piece: Piece) -> list[pa.Table]:
         whole = self._completed(piece)
-        rows = self._lowest.fold(whole)
+        rows, *parts = self._lowest.fold_whole(whole)
         if self._on_changes is not None:
-            is_new = np.minimum.reduceat(whole.numbers(LEVEL_COLUMN), whole.starts) == 0
-            is_old = counting_rows(whole) & (whole.numbers(LEVEL_COLUMN) > 0)
+            levels = whole.numbers(LEVEL_COLUMN)
+            is_new = np.logical_or.reduceat(levels == 0, whole.starts)
+            is_old = counting_rows(whole) & (levels > 0)
             report_changes(self._on_changes, self._keys, whole, rows, is_old, is_new)
-        return rows
+        return [rows, *parts]
 
     def _completed(self, piece: Piece) -> Piece:
         """The piece with the found rows; its keys are folded even if they have one row."""
         levels = piece.numbers(LEVEL_COLUMN)
-        asked = np.flatnonzero(np.maximum.reduceat(levels, piece.starts) == 0)
+        asked = np.flatnonzero(np.maximum.reduceat(levels, piece.starts) <= 0)
         folded = replace(piece, folds_alone=np.ones(len(piece.starts), dtype=np.bool_))
         if not len(asked):
             return folded
@@ -99,12 +103,18 @@ class TopLevelChanges(MergeEngine):
         self._keys = inner.schema.trimmed_primary_keys
 
     def fold(self, piece: Piece) -> pa.Table:
-        is_old = piece.numbers(LEVEL_COLUMN) == self._top_level
+        return self.fold_whole(piece)[0]
+
+    def fold_whole(self, piece: Piece) -> list[pa.Table]:
+        levels = piece.numbers(LEVEL_COLUMN)
+        is_old = levels == self._top_level
         takes_levels = isinstance(self._inner, LowestLevel)
-        rows = self._inner.fold(piece if takes_levels else replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN])))
-        # a key with only a row of the highest level is unchanged
-        report_changes(self._on_changes, self._keys, piece, rows, is_old, (piece.sizes > 1) | ~is_old[piece.starts])
-        return rows
+        merged = piece if takes_levels else replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN]))
+        rows, *parts = self._inner.fold_whole(merged)
+        # a key with only a row of the highest level, and its parts, is unchanged
+        is_new = np.logical_or.reduceat(~is_old & (levels != PARTS_LEVEL), piece.starts)
+        report_changes(self._on_changes, self._keys, piece, rows, is_old, is_new)
+        return [rows, *parts]
 
 
 def report_changes(

@@ -38,20 +38,26 @@ def pick_runs(
     if full:
         done = all(is_apart(f) or (r.level == top and not has_deletes(f)) for r in runs for f in r.files)
         return None if done else (len(runs), top)
-    if sum(not all(map(is_apart, r.files)) for r in runs) < 2:
+    work = without_apart(runs)
+    if len(work) < 2:
         return None
     if _is_due(runs, options, top, now_ms):
         return len(runs), top
-    if len(runs) < trigger:
+    if len(work) < trigger:
         return None
-    newer = sum(r.size for r in runs[:-1])
-    if newer * 100 > options.need(SIZE_AMPLIFICATION) * runs[-1].size:
+    newer = sum(r.size for r in work[:-1])
+    if newer * 100 > options.need(SIZE_AMPLIFICATION) * work[-1].size:
         return len(runs), top
     ratio = options.need(SIZE_RATIO)
-    count = _like_sized(runs, 1, ratio)
-    if count == 1 and len(runs) > trigger:
-        count = _like_sized(runs, len(runs) - trigger + 1, ratio)
-    return _with_level(runs, count, top) if count > 1 else None
+    count = _like_sized(work, 1, ratio)
+    if count == 1 and len(work) > trigger:
+        count = _like_sized(work, len(work) - trigger + 1, ratio)
+    return _with_level(runs, runs.index(work[count - 1]) + 1, top) if count > 1 else None
+
+
+def without_apart(runs: Sequence[SortedRun]) -> list[SortedRun]:
+    """The runs that are not only rows that a compaction kept apart: those are no work for another one."""
+    return [run for run in runs if not all(map(is_apart, run.files))]
 
 
 def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1) -> tuple[int, int] | None:
@@ -60,9 +66,9 @@ def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1)
     Called for tables whose level 0 is looked up, or not read, before its compaction. None if level 0 has fewer than
     ``least`` files.
     """
-    count = sum(run.level == 0 for run in runs)
-    if count < least:
+    if sum(run.level == 0 for run in without_apart(runs)) < max(least, 1):
         return None
+    count = sum(run.level == 0 for run in runs)
     return _with_level(runs, _like_sized(runs, count, options.need(SIZE_RATIO)), _top_level(runs, options))
 
 

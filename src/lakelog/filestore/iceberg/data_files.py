@@ -64,18 +64,19 @@ class ExportedFiles:
         shown = self.shown(schema)
         if shown == ALL_FILES:
             return list(entries)
-        if shown == ABOVE_LEVEL_ZERO:
-            above = (e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET)
-            return [e for e in above if not has_only_deleted_keys(e.file)]
         engine = engine_of(schema)
         is_total = any(not f.type.nullable for f in schema.fields if f.name not in schema.primary_keys)
-        if engine.folds_apart and (engine.sequence_fields or is_total):
+        is_late = shown == FULL_COMPACTION and engine.sequence_fields
+        if engine.folds_apart and (is_late or is_total):
             for file in (e.file for e in entries if is_apart(e.file) and not has_only_deleted_keys(e.file)):
                 raise UnsupportedFeature(
                     f"the data file {file.file_name} has values of rows that came late by "
                     f"'{SEQUENCE_FIELD.key}', or totals that do not fit, which only a merge can read: read this table "
                     "with its own format"
                 )
+        if shown == ABOVE_LEVEL_ZERO:
+            above = (e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET)
+            return [e for e in above if not has_only_deleted_keys(e.file)]
         lowest, tops = highest_level(schema), dict[tuple[bytes, int], int]()
         for e in entries:  # a bucket with files above the highest level was compacted when there were more levels
             bucket_key = e.partition, e.bucket

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, Inexact, InvalidOperation
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelog.merge.aggregate import Aggregate, counted
 from lakelog.merge.base import Indices
@@ -34,7 +32,7 @@ class Sum(Aggregate):
     neutral: ClassVar[Any] = 0
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
-        return _only_whole(self.fold_parts(column, steps))
+        return self.fold_parts(column, steps)[0]
 
     def fold_parts(self, column: pa.Array, steps: Steps) -> list[pa.Array]:
         at, starts, has_any = steps.picked(counted(steps, steps.valid(column)))
@@ -67,14 +65,6 @@ class Sum(Aggregate):
                 parts[number][keys[key]] = part
                 number += 1
         return [decimal_array(p, column.type) if is_decimal else pa.array(p.tolist(), column.type) for p in parts]
-
-
-def _only_whole(parts: Sequence[pa.Array]) -> pa.Array:
-    """The first part, NULL where there are others."""
-    first, *others = parts
-    for other in others:
-        first = pc.if_else(other.is_null(), first, pa.scalar(None, first.type))
-    return first
 
 
 def _totals(

@@ -422,9 +422,9 @@ class Committer:
                 healed = {b: repair.repair(b, start, judged=judged) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
                     # a writer that has closed is in no state, and its epochs did not begin with the first one
-                    found = max((done.newest for done in healed.values()), default=newest)
+                    last = max((done.newest for done in healed.values()), default=newest)
                     verified = {bucket: done.verified for bucket, done in healed.items()}
-                    return TakenBack(verified, found if found > newest and not is_closed else None)
+                    return TakenBack(verified, last if last > newest and not is_closed else None)
                 # else the writer has resumed and decided: heal to that
 
     def forget(self) -> None:

@@ -10,6 +10,7 @@ from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.compaction.planner import CompactionTask, pick_compaction
 from lakelog.filestore.compaction.strategy import is_small
 from lakelog.filestore.gc.partition_expiry import PartitionRule, pick_old_partitions
+from lakelog.filestore.metadata.levels import is_apart
 from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.io import clock
@@ -133,8 +134,8 @@ class _Files:
             len(files),
             sum(f.file_size for f in files),
             sum(f.row_count for f in files),
-            runs_of([f.level for f in files]),
-            sum(f.level == 0 for f in files),
+            runs_of(files),
+            sum(f.level == 0 and not is_apart(f) for f in files),
             sum(is_small(f, target) for f in files),
             len(due),
             sum(f.file_size for f in due),

@@ -10,8 +10,10 @@ from typing import Final, Protocol
 
 from lakelog.errors import NotFound
 from lakelog.filestore.compaction.planner import CompactionResult
+from lakelog.filestore.metadata.levels import is_apart
 from lakelog.io.lease import Lease, Leases
 from lakelog.io.logs import fields
+from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.runs.sequencing import BucketKey
 
@@ -77,15 +79,16 @@ def plan_tasks(table: DynamicTable, full: bool, partitions: Iterable[bytes] | No
     """The buckets, of all or some partitions, that a compaction would change; most runs first."""
     found = table.store.files_to_compact(full, None if partitions is None else set(partitions))
     tasks = [
-        BucketTask(*bucket_key, full, runs_of([f.level for f in files]), sum(f.file_size for f in files))
+        BucketTask(*bucket_key, full, runs_of(files), sum(f.file_size for f in files))
         for bucket_key, files in found.items()
     ]
     return sorted(tasks, key=lambda task: -task.runs)
 
 
-def runs_of(levels: Sequence[int]) -> int:
-    """The sorted runs of a bucket, from the levels of its files: each file of level 0 is one, and each level above."""
-    return sum(level == 0 for level in levels) + len({level for level in levels if level > 0})
+def runs_of(files: Iterable[DataFileMeta]) -> int:
+    """The sorted runs of a bucket that compactions make fewer: each file of level 0 is one, and each level above."""
+    levels = [f.level for f in files if not is_apart(f)]
+    return levels.count(0) + len({level for level in levels if level > 0})
 
 
 def pack_tasks(tasks: Sequence[BucketTask], slots: int) -> list[tuple[BucketTask, ...]]:
