@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from lakelog.filestore.metadata import table_memory
+
 _PLACES: Final = {
     "inline_bytes": "lakelog.table.staging.staged_rows.INLINE_BYTES",
     "union_rows": "lakelog.table.read.union_scan._FEW_ROWS",
@@ -30,3 +32,8 @@ def limit(monkeypatch: pytest.MonkeyPatch, **values: float) -> None:
 def unsealed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits of writers decide, and leave the seal to others."""
     monkeypatch.setattr("lakelog.table.commit.seal_thread.Sealer.seal_now", lambda *_, **__: None)
+
+
+def forget_tables() -> None:
+    """Lets this process know of tables what a new one knows."""
+    table_memory._MEMORIES.clear()

@@ -15,7 +15,7 @@ from lakelog.logstore.clients import appender_for
 from lakelog.logstore.record_batch.batch import parse_batches
 from lakelog.logstore.record_batch.decoder import decode
 from lakelog.logstore.record_batch.encoder import encode
-from lakelog.table.commit import take_over
+from limits import forget_tables
 from record_batches import PlainRecord, write_batch
 
 JSON = ", 'log-store.data-format' = 'debezium-json'"
@@ -109,4 +109,4 @@ def silence(table: Table, writer: str) -> None:
     found = registered.find(writer)
     assert found is not None
     registered.write_lease(writer, found.kind)
-    take_over._CHECKED_S.clear()
+    forget_tables()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,8 @@ from simulated_process import Scheduler, Threading
 
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
-from lakelog.filestore.metadata import identity
+from lakelog.filestore.metadata import identity, table_memory
+from lakelog.filestore.metadata.table_memory import TableMemory
 from lakelog.filestore.skipping.predicate import In
 from lakelog.io import lease
 from lakelog.options.log import SCAN_DATA_FILES
@@ -24,13 +26,12 @@ from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.commit import committer, late_rows, replay, seal_thread, seal_turn, take_over
+from lakelog.table.commit import committer, replay, seal_thread, seal_turn, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.create import drop_table
-from lakelog.table.log import record_schemas
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
@@ -44,9 +45,6 @@ from lakelog.table.model.registrations import BATCH, REPLACEMENT
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.snapshot_switch import SnapshotPart, start_position
 from lakelog.table.read.union_scan import union_scan
-from lakelog.table.runs import rebucketing as bucket_count
-from lakelog.table.staging import backfill as catch_up
-from lakelog.table.staging import row_check
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write import replace_files, restore
 from lakelog.table.write.overwrite import OverwriteWriter, truncate
@@ -90,7 +88,7 @@ class _NoWorker:
         return None
 
 
-class _Everything(set[object]):
+class _Everything(set[int]):
     """A set that contains everything, so that no schedule is the first to try something."""
 
     def __contains__(self, _: object) -> bool:
@@ -103,7 +101,6 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     Called for each schedule.
     """
     replay._SEEN.clear()
-    catch_up._KNOWN.clear()
     threading, numbers = Threading(scheduler), _OwnNumbers(scheduler)
     yield committer, "threading", threading
     yield seal_thread, "threading", threading
@@ -120,15 +117,9 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     keeper._lock, keeper._wake = threading.Lock(), threading.Event()
     yield lease, "KEEPER", keeper
     yield registrations, "KEEPER", keeper
-    yield take_over, "_CHECKED_S", {}
-    yield late_rows, "_READ", {}
-    yield late_rows, "_FOUND_LATE", {}
-    yield late_rows, "_ORIGINS", {}
+    yield table_memory, "_MEMORIES", {}
+    yield table_memory, "TableMemory", partial(TableMemory, tried_schemas=_Everything())
     yield seal_turn, "_CLOSED", deque()
-    yield bucket_count, "_CHANGED", {}
-    yield record_schemas, "_FIRST", {}
-    yield waiting_epochs, "_WITHOUT_LANES", set()
-    yield row_check, "_TRIED", _Everything()
     yield restore, "TableWriter", _RollbackWriter
     yield restore, "state_changes", _state_changes
 

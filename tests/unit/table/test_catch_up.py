@@ -16,9 +16,9 @@ from lakelog.table.commit import committer
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
-from lakelog.table.staging import backfill as catch_up
 from lakelog.table.staging.backfill import catch_up_of, is_backfilling
 from lakelog.table.staging.task_writer import TaskWriter
+from limits import forget_tables
 
 GAP = "'emit.auto-write-to-logstore.watermark-gap' = '10 min', 'watermark.column' = 'at'"
 HOUR = 3_600_000
@@ -76,7 +76,7 @@ def test_old_rows_go_to_the_files_alone_and_live_ones_to_both(tmp_path, key) -> 
 
 
 def make_again(path: Path) -> Table:
-    catch_up._KNOWN.clear()
+    forget_tables()
     return connect(warehouse=str(path / "warehouse")).table("db.t")
 
 

@@ -20,7 +20,6 @@ from lakelog.logstore.clients import appender_for
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import DATA, UNOWNED_HEADER, encode_header
 from lakelog.options.metrics import ROWS_REJECTED
-from lakelog.table.commit import take_over as take_overs
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.log.register import register_follower
@@ -31,6 +30,7 @@ from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write import materializer
+from limits import forget_tables
 from log_tables import log_of
 from rejected_tables import KEY, LOG, append, given, ids, inserted, make, rejected, reopened
 
@@ -175,7 +175,7 @@ def test_a_replay_that_wakes_up_after_another_one_decides_nothing(
         done.append(replay)
         table.logical.registered.drop(replay)
         table.logical.registered.write_lease(replay, BATCH)
-        take_overs._CHECKED_S.clear()
+        forget_tables()
         assert reopened(tmp_path).replay_rejected().written == 2
         with reopened(tmp_path).writer() as writer:
             writer.write(rows("newer").slice(0, 1))

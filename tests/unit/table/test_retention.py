@@ -12,12 +12,11 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io import clock
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.maintenance import retention
 from lakelog.table.maintenance.retention import expire_by_options, expire_snapshots
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import state_at
 from lakelog.table.staging.task_writer import TaskWriter
-from limits import limit
+from limits import forget_tables, limit
 
 
 def table_of(tmp_path, options: str, columns: str = "id int, name string, primary key (id)", more: str = ""):
@@ -117,7 +116,7 @@ def test_a_writer_that_leaves_out_the_log_drops_no_partition_that_the_log_has(tm
     options = "'partition.expiration-time'='7 d', 'log-store.enabled'='true'"
     table = table_of(tmp_path, options, columns, "partitioned by (day)")
     write(table, 1, day="2020-01-01")
-    retention._CHECKED.clear()
+    forget_tables()
     table.write(
         pa.table({"id": pa.array([2], pa.int32()), "name": ["a"], "day": ["2999-01-01"]}), options={"emit.mode": "file"}
     )

@@ -16,6 +16,7 @@ from typing import Final
 
 from lakelog.errors import NotFound, TableReplaced, Unavailable
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
+from lakelog.filestore.metadata.table_memory import TableMemory, memory_of
 from lakelog.io.clock import monotonic_s
 from lakelog.io.machine import machine_name
 from lakelog.io.storage.file_io import FileIO
@@ -49,6 +50,11 @@ class Identity:
     def key(self) -> str:
         """The key of per-process caches: the table's directory and id. Reads nothing."""
         return f"{self.paths.root}#{self.id or self.paths.schema.time_millis}"
+
+    @property
+    def memory(self) -> TableMemory:
+        """What this process remembers of the table's branch; no later table of the same name has it."""
+        return memory_of(f"{self.paths.branch_root}#{self.id or self.paths.schema.time_millis}")
 
     def check(self, within_s: float = 0.0) -> None:
         """Raises TableReplaced if the table was renamed or dropped, with or without a new table of its name.

@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from cachetools import LRUCache
 
 from lakelog.errors import Corrupt, LakelogError, NotFound
 from lakelog.io.logs import fields
@@ -34,16 +33,6 @@ _LOG: Final = logging.getLogger("lakelog.heal")
 _Late = tuple[str, int, str, int, int, bool]
 """Writer, epoch and attempt of late records, the offset of the first one, that of the last one or of its last
 correction, and whether a seal has judged the records without it."""
-
-_READ: Final[dict[tuple[str, int], int]] = {}
-"""Table and bucket → offset below which this process has searched for late rows."""
-_FOUND_LATE: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
-"""Table, bucket, attempt and its last offset: the late rows that this process has found.
-
-In a log in ``upsert`` mode no correction follows rows whose keys another writer has written since.
-"""
-_ORIGINS: Final[LRUCache[tuple[str, str, int], Mapping[int, int]]] = LRUCache(1_000)
-"""Table, writer and time of its registration: the origins that this process has read."""
 
 _MOST_WAITING: Final = 20_000
 """Records that a search keeps until the next seal."""
@@ -63,9 +52,10 @@ def find_late_rows(table: DynamicTable) -> None:
     reader, epochs = reader_for(table.log), waiting_epochs(table)
     state = epochs.state
     firsts, ends = reader.first_offsets(), reader.end_offsets()
+    searched = table.identity.memory.late_searched
     for bucket, end in ends.items():
-        sealed, key = state.offsets.get(bucket, 0), (table.identity.key, bucket)
-        start = max(sealed, _READ.get(key, 0), firsts[bucket])
+        sealed = state.offsets.get(bucket, 0)
+        start = max(sealed, searched.get(bucket, 0), firsts[bucket])
         if start < end and reader.entries(bucket, sealed, end) != state.markers.get(bucket, 0):
             try:
                 for records in reader.chunks(bucket, start, end):
@@ -77,7 +67,7 @@ def find_late_rows(table: DynamicTable) -> None:
                 )
                 continue
         if not open_writers and not epochs.waiting:
-            _READ[key] = end
+            searched[bucket] = end
 
 
 def forget_writer(
@@ -207,15 +197,16 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     lowest: dict[str, int] = {}
     for writer, _, _, ref, _, _ in late:
         lowest[writer] = min(ref, lowest.get(writer, ref))
+    found = table.identity.memory.late_rows
     for writer, _, attempt, ref, last, _ in sorted(late):
-        known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
+        known, seen = registered.get(writer), (bucket, attempt, last)
         origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = ref < origin.get(bucket, 0)  # a later task of a batch has registered it again
         settled = {} if known is None else known.settled or {}
         is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
-        if seen in _FOUND_LATE or (is_found and not is_before):
+        if seen in found or (is_found and not is_before):
             continue
-        _FOUND_LATE[seen] = None
+        found[seen] = None
         starts = {b: epochs.state.offsets.get(b, 0) for b in range(table.log.buckets)}
         starts[bucket] = min(starts[bucket], lowest[writer])
         if known is None:
@@ -248,11 +239,11 @@ def _headers_of(log: LogLocation, bucket: int, start: int, writers: Sequence[str
 
 def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[int, int]:
     """Where the rows of a writer begin, nothing if it was forgotten meanwhile. That of a live one is read once."""
-    key = table.identity.key, writer, known.time_ms
-    origin = _ORIGINS.get(key) if known.is_alive else None
+    origins, key = table.identity.memory.origins, (writer, known.time_ms)
+    origin = origins.get(key) if known.is_alive else None
     if origin is None:
         try:
-            origin = _ORIGINS[key] = table.registered.origin(writer)
+            origin = origins[key] = table.registered.origin(writer)
         except NotFound:
             return {}
     return origin

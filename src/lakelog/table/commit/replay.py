@@ -22,8 +22,6 @@ from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.commit")
-_WARNED: Final[set[tuple[str, str, int]]] = set()
-"""(identity of the table, writer, newest epoch) of the warnings that this process has logged."""
 _SEEN: dict[tuple[int, str, str], tuple[str, int]] = {}
 """(process, table, writer) → the run, and its newest epoch that this process has found undecided."""
 
@@ -67,9 +65,9 @@ def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> 
 
     ``check_rows`` compares numbers of rows only. Different rows of the same number are ignored.
     """
-    warned = (table.identity.key, writer, newest)
-    if epoch < newest and warned not in _WARNED:
-        _WARNED.add(warned)
+    warned = table.identity.memory.warned_epochs
+    if epoch < newest and (writer, newest) not in warned:
+        warned[writer, newest] = None
         _LOG.warning(
             "query %s sends epoch %d of table %s again, but has committed epochs up to %d: its checkpoint is an older "
             "copy, or another process also runs the query. Epochs %d to %d are not written again, even if they have "

@@ -6,12 +6,10 @@ The next active process does it: the next writer, the optimizer, a lake that is 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, OffsetExpired
-from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -28,9 +26,6 @@ from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 _LOG = logging.getLogger("lakelog.seal")
 _RECHECK_SHARE: Final = 0.5
 """Fraction of the timeout that a process waits before it checks a table's leases again."""
-_CHECKED_S: dict[str, float] = {}
-"""Table path → time of this process's last check."""
-_LOCK = threading.Lock()
 
 
 def dead_writers(table: DynamicTable) -> dict[str, Registration]:
@@ -125,11 +120,9 @@ def take_over_best_effort(table: DynamicTable) -> None:
     """``take_over`` during a write, at most once per half timeout and process; a failure is only logged."""
     if table.log is None or not table.emits_log:
         return
-    with _LOCK:
-        wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _RECHECK_SHARE
-        if monotonic_s() < _CHECKED_S.get(table.path, float("-inf")) + wait_s:
-            return
-        _CHECKED_S[table.path] = monotonic_s()
+    wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _RECHECK_SHARE
+    if not table.identity.memory.is_due("writers", wait_s):
+        return
     take_over_now(table)
 
 

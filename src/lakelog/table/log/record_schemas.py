@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +21,6 @@ from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
 from lakelog.table.model.dynamic_table import DynamicTable
-
-_FIRST: Final[dict[tuple[str, int, int], TableSchema]] = {}
-"""(table, schema id, its time) → the schema of records without an id, for a reader with that schema."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +44,11 @@ class RecordSchemas:
         schema = self.table.schema
         if not schema.id:
             return schema
-        schemas = self._schemas
-        key = (schemas.paths.branch_root, schema.id, schema.time_millis)
-        if key not in _FIRST:
-            _FIRST[key] = first_names([*schemas.own(range(schema.id)), schema])
-        return schema if _FIRST[key].id == schema.id else _FIRST[key]
+        key, known = (schema.id, schema.time_millis), self.table.identity.memory.first_schemas
+        first = known.get(key)
+        if first is None:
+            first = known[key] = first_names([*self._schemas.own(range(schema.id)), schema])
+        return schema if first.id == schema.id else first
 
     def of(self, schema_id: int | None) -> TableSchema:
         """The schema with the columns of records with this id. Raises Corrupt for one that the table does not have."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.filestore.gc.expiry import Retention, snapshot_retention
 from lakelog.filestore.gc.orphans import DAY_MS, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionRule
-from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.logstore import LOG_SYSTEMS, log_factory
@@ -33,8 +31,6 @@ from lakelog.table.rejected.entries import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
-_CHECKED: Final[dict[str, float]] = {}
-"""Directory of a table → time of this process's last check for old tags, consumers and partitions; and its log's."""
 
 
 def expire_snapshots(
@@ -199,10 +195,10 @@ def expire_by_options(table: DynamicTable) -> None:
     """
     try:
         expire_snapshots(table)
-        if table.log is not None and _is_time_to_check(f"{table.path} log", log_expiry_interval_s(table)):
+        if table.log is not None and table.identity.memory.is_due("log", log_expiry_interval_s(table)):
             expire_log(table)
         every_s = table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
-        if not _is_time_to_check(table.store.paths.branch_root, every_s):
+        if not table.identity.memory.is_due("tags, consumers and partitions", every_s):
             return
         table.store.tags.expire()
         expire_rejected(_all_branches(table))
@@ -214,11 +210,3 @@ def expire_by_options(table: DynamicTable) -> None:
             drop_old_partitions(table, rule)
     except LakelogError as failure:
         _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
-
-
-def _is_time_to_check(what: str, every_s: float) -> bool:
-    now = monotonic_s()
-    if now - _CHECKED.get(what, float("-inf")) < every_s:
-        return False
-    _CHECKED[what] = now
-    return True

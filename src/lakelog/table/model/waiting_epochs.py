@@ -13,10 +13,6 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import COPY_AGAIN, LogState, WriterState, newest_state, sealed_before
 
-_WITHOUT_LANES: Final[set[str]] = set()
-"""Keyed tables that are known to have no more records of an older version in a lane."""
-
-
 _ATTEMPTS: Final = 20
 """Number of times that the records and the snapshot are read, if expiry deletes a state in between."""
 
@@ -106,13 +102,13 @@ def undone_writers(table: DynamicTable) -> tuple[str, ...]:
 
 def _read_once(table: DynamicTable, writer: str | None) -> WaitingEpochs:
     decided, keyed = table.decided, table.schema.is_keyed
-    if keyed and table.path in _WITHOUT_LANES:
+    if keyed and table.identity.memory.is_without_lanes:
         records = decided.links()
     else:
         records = decided.all() if keyed or writer is None else decided.of(writer)
     snapshot, state = newest_state(table.store)
     if keyed and state.chain and all(r.number for r in records):
-        _WITHOUT_LANES.add(table.path)
+        table.identity.memory.is_without_lanes = True
     return _collect(table, records, snapshot, state)
 
 

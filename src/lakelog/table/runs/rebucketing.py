@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,6 @@ from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.runs.runs import run_from_ipc, run_to_ipc
-
-_CHANGED: Final[dict[tuple[str, int, int, int], bool]] = {}
-"""(table, schema id, its time, newest id) → True if another schema has another number of buckets."""
 
 
 def check_bucket_count(table: DynamicTable, partitions: Collection[bytes]) -> None:
@@ -113,8 +109,9 @@ def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRu
 
 def _was_changed(table: DynamicTable, newest: int) -> bool:
     schema = table.schema
-    key = (table.store.paths.branch_root, schema.id, schema.time_millis, newest)
-    if key not in _CHANGED:
+    key, rebucketed = (schema.id, schema.time_millis, newest), table.identity.memory.rebucketed
+    was_changed = rebucketed.get(key)
+    if was_changed is None:
         former = table.store.schemas.own(range(newest + 1))
-        _CHANGED[key] = any(one.num_buckets != schema.num_buckets for one in former)
-    return _CHANGED[key]
+        was_changed = rebucketed[key] = any(one.num_buckets != schema.num_buckets for one in former)
+    return was_changed

@@ -6,7 +6,6 @@ writes fill the log too, and the writer that found it. It is never deleted: neit
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from lakelog.errors import NotFound
@@ -17,9 +16,6 @@ from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging.watermark import watermark_of
-
-_KNOWN: set[tuple[int, str, str]] = set()
-"""(process, table, id of its log) of tables that have caught up, which is permanent."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +40,11 @@ def is_backfilling(table: DynamicTable) -> bool:
     """True if writes fill only the files: with a gap (``emit.mode`` = auto), until a writer has caught up."""
     if table.options.get_typed(WATERMARK_GAP) is None or not table.writes_log_by_default:
         return False
-    key = _key(table)
-    if key not in _KNOWN and table.io.exists(_path(table)):
-        _KNOWN.add(key)
-    return key not in _KNOWN
+    caught_up = table.identity.memory.caught_up_logs
+    log_id = "" if table.log is None else table.log.log_id
+    if log_id not in caught_up and table.io.exists(_path(table)):
+        caught_up.add(log_id)
+    return log_id not in caught_up
 
 
 def files_only_during_backfill(table: DynamicTable) -> DynamicTable:
@@ -70,7 +67,3 @@ def note_catch_up(table: DynamicTable, record: EpochRecord) -> None:
 
 def _path(table: DynamicTable) -> str:
     return f"{table.path}/lakelog/catch-up"
-
-
-def _key(table: DynamicTable) -> tuple[int, str, str]:
-    return os.getpid(), table.path, "" if table.log is None else table.log.log_id

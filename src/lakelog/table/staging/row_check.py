@@ -44,8 +44,6 @@ _VARIANT_HEADS: Final = [bytes([1 | flags << 4]) for flags in range(16)]
 """First bytes of VARIANT metadata of version 1."""
 _Finder = Callable[[pa.Array], str | None]
 """Finds the first invalid value of a leaf or map column, as text; None if all are valid."""
-_TRIED: Final[set[tuple[str, int]]] = set()
-"""Tables and schema ids for which this process has written a trial file."""
 
 
 @contextlib.contextmanager
@@ -316,10 +314,11 @@ def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> N
         for _, rows in runs:
             renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
             fold_rows(renamed, schema.trimmed_primary_keys, engine)
+    tried = table.identity.memory.tried_schemas
     if data_style(options, 0).format == FILE_FORMAT.default and not bloom_columns(options):
-        runs = runs[:1] if (table.path, schema.id) not in _TRIED else ()
+        runs = runs[:1] if schema.id not in tried else ()
     for partition, rows in runs:
         writer = BucketWriter(_NoFiles(), table.store.paths, partition, 0, emits_changelog=False)
         writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN))
         if writer.finish():
-            _TRIED.add((table.path, schema.id))
+            tried.add(schema.id)
