@@ -197,16 +197,16 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     lowest: dict[str, int] = {}
     for writer, _, _, ref, _, _ in late:
         lowest[writer] = min(ref, lowest.get(writer, ref))
-    found = table.identity.memory.late_rows
+    handled = table.identity.memory.late_rows
     for writer, _, attempt, ref, last, _ in sorted(late):
         known, seen = registered.get(writer), (bucket, attempt, last)
         origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = ref < origin.get(bucket, 0)  # a later task of a batch has registered it again
         settled = {} if known is None else known.settled or {}
         is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
-        if seen in found or (is_found and not is_before):
+        if seen in handled or (is_found and not is_before):
             continue
-        found[seen] = None
+        handled[seen] = None
         starts = {b: epochs.state.offsets.get(b, 0) for b in range(table.log.buckets)}
         starts[bucket] = min(starts[bucket], lowest[writer])
         if known is None:
