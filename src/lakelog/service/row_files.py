@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 
 from lakelog.errors import Corrupt, InvalidRequest, InvalidSchema
 from lakelog.io.metrics import METER, Step
-from lakelog.logstore.encoding.json_rows import has_long_decimals, parsed_object, plain_rows
+from lakelog.paimon.types.exact_casts import wide_type
 from lakelog.paimon.types.text_decimals import cast_text
+from lakelog.service.json_lines import read_json_lines
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 
@@ -153,7 +154,7 @@ def file_schema(path: Path) -> pa.Schema:
             with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as arrow:
                 return arrow.schema
         if path.suffix == ".csv":
-            with pcsv.open_csv(path, pcsv.ReadOptions(block_size=_BLOCK)) as rows:
+            with pcsv.open_csv(path, pcsv.ReadOptions(block_size=_BLOCK), convert_options=_converted({})) as rows:
                 return rows.schema
         if path.suffix == ".jsonl":
             with pjson.open_json(path, pjson.ReadOptions(block_size=_BLOCK)) as rows:
@@ -167,6 +168,13 @@ def file_schema(path: Path) -> pa.Schema:
 
 def _unknown_extension(path: Path) -> InvalidRequest:
     return InvalidRequest(f"extension '{path.suffix}' is not a known format: use one of .parquet, .arrow, .csv, .jsonl")
+
+
+def _converted(types: Mapping[str, pa.DataType]) -> pcsv.ConvertOptions:
+    """The conversion of CSV: an empty field without quotes is NULL; NA and null are texts, and NaN is a number."""
+    return pcsv.ConvertOptions(
+        column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
 
 
 def _with_decimals(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -191,21 +199,16 @@ def _read(path: Path, schema: pa.Schema, step: Step) -> Iterator[pa.RecordBatch]
                 step.advance(size // reader.num_record_batches)
                 yield reader.get_batch(number)
     elif suffix == ".csv":
-        types = {field.name: pa.string() if pa.types.is_decimal(field.type) else field.type for field in schema}
-        convert = pcsv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+        types = {f.name: pa.string() if pa.types.is_decimal(f.type) else wide_type(f.type) for f in schema}
         with (
             pa.OSFile(str(path)) as source,
-            pcsv.open_csv(source, pcsv.ReadOptions(block_size=_BLOCK), convert_options=convert) as reader,
+            pcsv.open_csv(source, pcsv.ReadOptions(block_size=_BLOCK), convert_options=_converted(types)) as reader,
         ):
             for batch in reader:
                 step.done = source.tell()
                 yield _with_decimals(batch, schema)
     elif suffix == ".jsonl":
-        data = path.read_bytes()
-        if has_long_decimals(data, schema):  # Arrow's reader would end the process
-            rows = plain_rows([parsed_object(line) for line in data.splitlines() if line.strip()], schema)
-        else:
-            rows = pjson.read_json(pa.BufferReader(data), parse_options=pjson.ParseOptions(explicit_schema=schema))
+        rows = read_json_lines(path.read_bytes(), schema)
         for batch in rows.to_batches(max_chunksize=65_536):
             step.advance(size * batch.num_rows // rows.num_rows)
             yield batch

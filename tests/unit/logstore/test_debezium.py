@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.encoding.record_format import LogFormat
+from lakelog.logstore.encoding.record_format import MALFORMED, LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.options.option import Options
 from lakelog.paimon.types.variant import VARIANT, json_texts
@@ -337,3 +337,39 @@ def test_a_time_in_text_is_read_exactly_or_refused(name: str) -> None:
         return
     with pytest.raises((Corrupt, ValueError), match="is out of range|is a moment"):
         FORM.decode(values, schema)
+
+
+BENT: dict[str, tuple[pa.DataType, str]] = {
+    "a day that does not exist": (pa.date32(), '"2023-02-29"'),
+    "a number beyond FLOAT": (pa.float32(), "1e300"),
+    "a text beyond FLOAT": (pa.float32(), '"-1e39"'),
+    "a digit too many with the scale": (pa.decimal128(5, 2), "1000"),
+    "a fraction in a whole number": (pa.int8(), "1.5"),
+    "a fraction in a date": (pa.date32(), "19000.5"),
+    "digits beyond microseconds": (pa.timestamp("us"), '"2024-01-01 10:00:00.1234567"'),
+    "text that is no base64": (pa.binary(), '"!!"'),
+    "text after base64": (pa.binary(), '"AQ==AQ=="'),
+}
+AROUND: dict[str, Any] = {
+    "column": (lambda kind: kind, "%s"),
+    "array": (pa.list_, "[%s]"),
+    "struct": (lambda kind: pa.struct([("x", kind)]), '{"x":%s}'),
+    "map": (lambda kind: pa.map_(pa.string(), kind), '{"k":%s}'),
+}
+
+
+@pytest.mark.parametrize("place", AROUND)
+@pytest.mark.parametrize("name", BENT)
+def test_a_value_that_its_type_does_not_have_is_refused_at_any_depth(name: str, place: str) -> None:
+    (kind, text), (around, form) = BENT[name], AROUND[place]
+    value = f'{{"before":null,"after":{{"v":{form % text}}},"op":"c"}}'.encode()
+    with pytest.raises(MALFORMED):
+        FORM.decode(pa.array([value], pa.large_binary()), pa.schema([("v", around(kind))]))
+
+
+@pytest.mark.parametrize("place", AROUND)
+def test_the_largest_float_is_read_at_any_depth(place: str) -> None:
+    around, form = AROUND[place]
+    value = f'{{"before":null,"after":{{"v":{form % "3.4028235e38"}}},"op":"c"}}'.encode()
+    rows = FORM.decode(pa.array([value], pa.large_binary()), pa.schema([("v", around(pa.float32()))]))
+    assert "3.4028234663852886e+38" in str(rows.column("v")[0].as_py())

@@ -121,6 +121,9 @@ ENCODED = {
     ),
     "view": pa.array(TEXTS, pa.string_view()),
     "runs": pc.run_end_encode(pa.array(TEXTS)),
+    "runs of views": pa.RunEndEncodedArray.from_arrays(
+        pa.array([1, 2, 3, 4], pa.int16()), pa.array(TEXTS, pa.string_view())
+    ),
     "large": pa.array(TEXTS, pa.large_string()),
 }
 

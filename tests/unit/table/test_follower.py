@@ -115,6 +115,29 @@ def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp
     assert content(table.logical) == {7: "plain"}
 
 
+def test_char_of_a_plain_producer_has_its_length_in_every_reader(tmp_path) -> None:
+    lake = connect(tmp_path)
+    lake.sql(
+        "create table t (id int, c char(5), primary key (c)) with ('bucket' = '1', 'log-store.enabled' = 'true', "
+        "'log-store.data-format' = 'debezium-json')"
+    )
+    table = lake.table("t")
+    list(table.follow("latest"))
+    changes = (
+        b'{"before":null,"after":{"id":1,"c":"a"},"op":"c"}',
+        b'{"before":{"id":1,"c":"a  "},"after":{"id":2,"c":"b       "},"op":"u"}',
+    )
+    append_foreign(log_of(table), 0, [PlainRecord(n, 0, b"{}", text) for n, text in enumerate(changes)])
+    left = [{"id": 2, "c": "b    "}]
+    assert table.scan(options={"read.mode": "union"}).to_arrow().to_pylist() == left
+    assert {row["c"] for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()} == {
+        "a    ",
+        "b    ",
+    }
+    assert list(table.follow("latest"))
+    assert table.to_arrow().to_pylist() == left
+
+
 @pytest.mark.parametrize(
     ("changes", "left"),
     [

@@ -22,6 +22,7 @@ from polars.exceptions import PolarsError
 from lakelog.errors import Corrupt
 from lakelog.fileformat.messages.schemas import not_null
 from lakelog.logstore.encoding.json_rows import dates, decoded_base64, read_type, restored, times, variants
+from lakelog.paimon.types.exact_casts import exact_cast, wide_type
 from lakelog.paimon.types.text_decimals import decimals_from_text
 from lakelog.paimon.types.variant import is_variant
 
@@ -210,9 +211,9 @@ def _converted(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
     if pa.types.is_list(column.type) and pa.types.is_list(kind) and meaning.items is not None:
         items = _converted(column.values, kind.value_type, meaning.items)
         return pa.ListArray.from_arrays(column.offsets, items, mask=_nulls(column)).cast(kind)
-    if pa.types.is_nested(column.type) and column.type != kind:
+    if pa.types.is_nested(column.type) and column.type not in (kind, wide_type(kind)):
         return pa.array([restored(value, kind) for value in column.to_pylist()], kind)
-    return pc.cast(column, kind)
+    return exact_cast(column, kind)
 
 
 def _nulls(column: pa.Array) -> pa.BooleanArray | None:
@@ -300,7 +301,7 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return _zoned(column, kind)
     if not (pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind)):
-        return pc.cast(column, kind)
+        return exact_cast(column, kind)
     texts = pc.replace_substring_regex(column, "Z$", "")
     if pa.types.is_date(kind):
         return dates(texts, kind)
@@ -371,7 +372,9 @@ def _unscaled(data: pa.Array, scale: int) -> pa.Array:
         whole[rows] = np.where(digits[:, :1] >= 128, 255, 0)
         whole[rows, :length] = digits[:, ::-1]
     valid = pc.is_valid(data).buffers()[1] if data.null_count else None
-    return pa.Array.from_buffers(pa.decimal128(38, scale), len(data), [valid, pa.py_buffer(whole.tobytes())])
+    numbers = pa.Array.from_buffers(pa.decimal128(38, scale), len(data), [valid, pa.py_buffer(whole.tobytes())])
+    numbers.validate(full=True)  # 16 bytes may have 39 digits
+    return numbers
 
 
 __all__ = ["UNAVAILABLE", "Encodings", "Meaning", "converted", "from_objects", "json_type"]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.paimon.types.exact_casts import check_digits, check_float, exact_cast, has_decimals, wide_type
 from lakelog.paimon.types.text_decimals import decimals_from_text
 from lakelog.paimon.types.variant import from_json_texts, is_variant, json_texts
 from lakelog.paimon.types.variant_bytes import from_json, to_json
@@ -28,6 +29,7 @@ _DAY_S = 86_400
 _MOMENT = re.compile(r"[+-]?[0-9]{4,9}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?)?")
 _OFFSET = re.compile(r"([+-])([0-9]{2})(?::?([0-9]{2}))?$")
 """Of a time of day, which follows its date after ten characters."""
+_DIGITS = {"s": 0, "ms": 3, "us": 6}
 _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
@@ -124,7 +126,7 @@ def read_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(read_type(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, read_type(f.type)) for f in kind])
-    return kind
+    return wide_type(kind)
 
 
 def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -139,9 +141,9 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return dates(column, kind)
     if pa.types.is_time(kind):
         return times(column, kind)
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) and column.type != wide_type(kind):
         return pa.array([restored(v, kind) for v in column.to_pylist()], kind)
-    return pc.cast(column, kind)
+    return exact_cast(column, kind)
 
 
 def decoded_base64(texts: pa.Array) -> pa.LargeBinaryArray:
@@ -162,7 +164,7 @@ def variants(texts: pa.Array) -> pa.Array:
 def dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Dates from text like 2024-01-31, of any year."""
     try:
-        return pc.cast(pc.strptime(texts, "%Y-%m-%d", "s"), kind)
+        return pc.cast(texts, kind)
     except pa.ArrowInvalid:
         return pa.array([None if text is None else _number(text, kind) for text in texts.to_pylist()], kind)
 
@@ -177,7 +179,7 @@ def _number(text: str, kind: pa.DataType) -> int:
         sign, hours, minutes = offset.groups()
         text, ahead_s = text[: offset.start()], int(f"{sign}1") * (3600 * int(hours) + 60 * int(minutes or 0))
     text = text.removesuffix("Z")
-    if not _MOMENT.fullmatch(text):
+    if not _MOMENT.fullmatch(text) or len(text.rstrip("0").partition(".")[2]) > _DIGITS.get(unit, 9):
         raise ValueError(f"{text!r} is not a value of type {kind}")
     whole_s = int(np.array(text, "datetime64[s]").astype(np.int64))  # numpy's numbers of finer units wrap
     if abs(whole_s) >= 2**63 // _PER_SECOND[unit] - _DAY_S:
@@ -207,11 +209,13 @@ def restored(value: Any, kind: pa.DataType) -> Any:
         pairs = value.items() if isinstance(value, dict) else [(p["key"], p["value"]) for p in value]
         return [(restored(k, kind.key_type), restored(v, kind.item_type)) for k, v in pairs]
     if pa.types.is_floating(kind):
-        return float(value)
+        return check_float(float(value), kind)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return base64.b64decode(value) if isinstance(value, str) else value
-    if isinstance(value, int) and (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
+        return base64.b64decode(value, validate=True) if isinstance(value, str) else value
+    if isinstance(value, int | float) and (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
         raise ValueError(f"{value} is a number of unknown unit, and {kind} needs text")
+    if isinstance(value, float) and not value.is_integer():  # Arrow cuts the fraction
+        raise ValueError(f"{value} is not a value of type {kind}")
     if isinstance(value, str) and not pa.types.is_string(kind):
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return _number(value, kind)
@@ -234,16 +238,20 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
         return None
     if pc.any(pc.match_substring_regex(values, r"^\s*null")).as_py():
         return None  # pyarrow's reader ends the process if a part begins with null
-    if _has_decimals(pa.struct(list(schema))) and pc.any(pc.match_substring_regex(values, _LONG_VALUE)).as_py():
+    if has_decimals(pa.struct(list(schema))) and pc.any(pc.match_substring_regex(values, _LONG_VALUE)).as_py():
         return None  # see there
     lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
     try:
         joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
-        rows = arrow_json.read_json(
-            pa.BufferReader(joined),
-            # one block: its size is allocated for a few records, too
-            read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 16, min(joined.size, 1 << 26))),
-            parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        rows = check_digits(
+            arrow_json.read_json(
+                pa.BufferReader(joined),
+                # one block: its size is allocated for a few records, too
+                read_options=arrow_json.ReadOptions(
+                    use_threads=False, block_size=max(1 << 16, min(joined.size, 1 << 26))
+                ),
+                parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            )
         )
     except pa.ArrowInvalid:
         return None
@@ -252,7 +260,7 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
 
 def has_long_decimals(data: bytes, schema: pa.Schema) -> bool:
     """True if JSON may have a number that pyarrow's reader must not read as a decimal."""
-    return _has_decimals(pa.struct(list(schema))) and re.search(_LONG_VALUE.encode(), data) is not None
+    return has_decimals(pa.struct(list(schema))) and re.search(_LONG_VALUE.encode(), data) is not None
 
 
 def parsed_object(value: bytes) -> dict[str, Any]:
@@ -272,10 +280,6 @@ def _fast(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return all(_fast(f.type) for f in kind)
     return _fast(kind.value_type) if pa.types.is_list(kind) else True
-
-
-def _has_decimals(kind: pa.DataType) -> bool:
-    return pa.types.is_decimal(kind) or any(_has_decimals(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def plain_rows(objects: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

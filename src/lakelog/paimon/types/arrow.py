@@ -152,7 +152,8 @@ def plain_column(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return plain_column(column.dictionary).take(column.indices)
     if pa.types.is_run_end_encoded(kind):
-        return plain_column(pc.run_end_decode(column))
+        rows = np.arange(len(column)) + column.offset
+        return plain_column(column.values).take(np.searchsorted(column.run_ends.to_numpy(), rows, side="right"))
     if pa.types.is_map(kind):
         offsets, start, stop = fresh_offsets(column)
         keys = plain_column(column.keys.slice(start, stop - start))

@@ -349,8 +349,16 @@ class LogScan:
             names = [f.name for f in table.select(names) if written.id > table.id and f.id not in here]
         elif table.is_keyed and engine_class(self.table.options).leaves_null:
             names = [name for name in names if name in table.primary_keys]
-        rows = self._checked(rows.select(self.schema.names), names)
+        rows = self._checked(self._padded(rows.select(self.schema.names)), names)
         return pa.Table.from_arrays(rows.columns, schema=self.schema)
+
+    def _padded(self, rows: pa.Table) -> pa.Table:
+        """The rows with CHAR columns of their length, as files have them; another producer may send fewer spaces."""
+        for name, length in self.table.schema.padded_columns.items():
+            if (at := rows.schema.get_field_index(name)) >= 0:
+                texts = pc.utf8_rpad(pc.utf8_rtrim(rows.column(at), " "), length)
+                rows = rows.set_column(at, rows.schema.field(at), texts)
+        return rows
 
     def _checked(self, rows: pa.Table, names: Sequence[str]) -> pa.Table:
         """The rows; raises InvalidSchema for NULL in one of these columns if it is NOT NULL: ALTER TABLE dropped it.

@@ -20,6 +20,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN,
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, fresh_offsets
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.paimon.types.exact_casts import exact_cast
 from lakelog.paimon.types.null_rows import cast_column
 from lakelog.paimon.types.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
 from lakelog.table.staging.given_columns import as_structure, check_whole_rows, with_own_columns
@@ -230,12 +231,7 @@ def _cast_leaf(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_integer(column.type) and pa.types.is_decimal(kind):
         # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
         column = column.cast(_WHOLE)
-    cast = column.cast(kind)
-    if pa.types.is_floating(kind) and pa.types.is_floating(column.type):
-        lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(cast)))
-        if pc.any(lost).as_py():
-            raise pa.ArrowInvalid(f"{column.filter(lost)[0].as_py()!r} is outside the range of this type")
-    return cast
+    return exact_cast(column, kind)
 
 
 _WHOLE = pa.decimal128(20, 0)
