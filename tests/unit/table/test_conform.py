@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import parse_type
 from lakelog.table.staging.conform import conform
 
@@ -188,3 +190,34 @@ def test_what_does_not_fit_is_named(rows, keyed, said) -> None:
     with pytest.raises(InvalidSchema) as error:
         conform(rows, schema(keyed), "db.t")
     assert said in str(error.value)
+
+
+TEXT = {"type": "ARRAY", "element": "CHAR(3)"}
+INNER: dict[str, tuple[Any, Any, Any]] = {
+    "array": (TEXT, ["a", "b    ", None], ["a  ", "b  ", None]),
+    "struct": (
+        {
+            "type": "ROW",
+            "fields": [{"id": 9, "name": "c", "type": "CHAR(2)"}, {"id": 10, "name": "v", "type": "VARCHAR(2)"}],
+        },
+        {"c": "é", "v": "w     "},
+        {"c": "é ", "v": "w "},
+    ),
+    "map": ({"type": "MAP", "key": "CHAR(2)", "value": "VARCHAR(1)"}, [("k", "v   ")], [("k ", "v")]),
+    "array of structs": (
+        {"type": "ARRAY", "element": {"type": "ROW", "fields": [{"id": 9, "name": "a", "type": TEXT}]}},
+        [{"a": ["x"]}, None, {"a": None}],
+        [{"a": ["x  "]}, None, {"a": None}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_texts_inside_of_values_have_the_length_of_their_type(name: str) -> None:
+    kind, given, wanted = INNER[name]
+    table = new_schema([("c", parse_type(kind), None)])
+    column = pa.array([given, None, given], arrow_schema(table.fields).field("c").type)
+    rows = pa.RecordBatch.from_arrays([column], ["c"])
+    assert conform(rows, table, "db.t")[0].column(0).to_pylist() == [wanted, None, wanted]
+    assert conform(rows.slice(1), table, "db.t")[0].column(0).to_pylist() == [None, wanted]
+    assert conform(rows, table, "db.t", is_new=False)[0].column(0).to_pylist() == [given, None, given]

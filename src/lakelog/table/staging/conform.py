@@ -18,7 +18,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import arrow_schema, fresh_offsets
+from lakelog.paimon.types.arrow import arrow_schema, fresh_offsets, map_array
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.paimon.types.exact_casts import exact_cast
 from lakelog.paimon.types.null_rows import cast_column
@@ -33,31 +33,37 @@ _SHOWN: Final = 60
 def fit_text(column: pa.Array, kind: DataType, padded: int | None, name: str, table: str) -> pa.Array:
     """The column with texts that fit its type; ``padded`` is the length to which spaces fill them up, None for none.
 
-    Spaces at the end beyond the length are removed. Raises InvalidSchema for longer text, with the value; inside of
-    arrays, maps and structs, too, where nothing is removed or padded.
+    Spaces at the end beyond the length are removed, and CHAR inside of arrays, maps and structs is filled up. Raises
+    InvalidSchema for longer text, with the value.
     """
     if isinstance(kind, AtomicType):
         if kind.root not in _TEXTS or (length := kind.length or MAX_LENGTH) == MAX_LENGTH:
             return column
         column = _cut(column, kind, length, name, table)
         return column if padded is None else pc.utf8_rpad(column, padded, " ")
-    _check_parts(column, kind, name, table)
-    return column
+    return _fit_parts(column, kind, name, table) if _has_length(kind) else column
 
 
-def _check_parts(column: pa.Array, kind: DataType, name: str, table: str) -> None:
+def _fit_parts(column: pa.Array, kind: DataType, name: str, table: str) -> pa.Array:
     if isinstance(kind, AtomicType):
-        if kind.root in _TEXTS and kind.length not in (None, MAX_LENGTH):
-            _cut(column, kind, kind.length or MAX_LENGTH, name, table)
-    elif isinstance(kind, RowType) and _has_length(kind):
-        for part, field in zip(column.flatten(), kind.fields, strict=True):
-            _check_parts(part, field.type, f"{name}.{field.name}", table)
-    elif isinstance(kind, ArrayType) and _has_length(kind):
-        _check_parts(column.flatten(), kind.element, name, table)
-    elif isinstance(kind, MapType) and _has_length(kind):
-        _, start, stop = fresh_offsets(column)
-        _check_parts(column.keys.slice(start, stop - start), kind.key, name, table)
-        _check_parts(column.items.slice(start, stop - start), kind.value, name, table)
+        return fit_text(column, kind, kind.length if kind.root == "CHAR" else None, name, table)
+    if not _has_length(kind):
+        return column
+    mask = column.is_null()
+    if isinstance(kind, RowType):
+        pairs = zip(column.flatten(), kind.fields, strict=True)
+        parts = [_fit_parts(part, field.type, f"{name}.{field.name}", table) for part, field in pairs]
+        return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=mask)
+    if isinstance(kind, ArrayType):
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+        items = _fit_parts(column.flatten(), kind.element, name, table)
+        return pa.ListArray.from_arrays(offsets, items, type=column.type, mask=mask)
+    assert isinstance(kind, MapType)
+    offsets, start, stop = fresh_offsets(column)
+    keys = _fit_parts(column.keys.slice(start, stop - start), kind.key, name, table)
+    items = _fit_parts(column.items.slice(start, stop - start), kind.value, name, table)
+    return map_array(offsets, keys, items, column.type, mask)
 
 
 def _has_length(kind: DataType) -> bool:
