@@ -6,6 +6,7 @@ import functools
 
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
+from lakelog.options.adopted import KEY_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.schema_registry import REGISTRY_URL
 from servers.schema_registry import SchemaRegistry
@@ -21,4 +22,4 @@ def schema_registry() -> SchemaRegistry:
 
 def ready_format(name: str) -> LogFormat:
     """A format as a table has it."""
-    return log_format(name).of_table(Options({REGISTRY_URL.key: schema_registry().url}), TOPIC)
+    return log_format(name).of_table(Options({REGISTRY_URL.key: schema_registry().url, KEY_FORMAT.key: "json"}), TOPIC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from lakelog.options.log import (
     WRITER_TIMEOUT,
 )
 from lakelog.options.option import Option
-from lakelog.options.parts import LOG_SYSTEMS
+from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.table import BUCKET, DELETION_VECTORS, FILE_FORMAT, MERGE_ENGINE, SEQUENCE_FIELD
 from merge_reference import FOLDS
 from merge_reference import Table as Merge
@@ -122,9 +122,14 @@ class Table:
         return replace(self, options={name: value for name, value in self.options.items() if name != key})
 
 
-def _pick(rng: random.Random, option: Option[Any], weight: float) -> dict[str, str]:
-    """One of the option's own values, or nothing."""
-    return {option.key: rng.choice(list(option.choices))} if rng.random() < weight else {}
+def _pick(rng: random.Random, option: Option[Any], weight: float, among: Sequence[str] | None = None) -> dict[str, str]:
+    """One of the option's own values (by default any), or nothing."""
+    return {option.key: rng.choice(list(among or option.choices))} if rng.random() < weight else {}
+
+
+def written_formats() -> list[str]:
+    """The formats of logs that lakelog writes."""
+    return [name for name in LOG_FORMATS if LOG_FORMATS.load(name).is_written]
 
 
 def local_logs() -> list[str]:
@@ -184,7 +189,11 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
     if log is not None or rng.random() < 0.6:
         options[LOG_ENABLED.key] = "true"
         options[LOG_TYPE.key] = log or rng.choice(local_logs())
-        options |= _pick(rng, DATA_FORMAT, 0.5) | _pick(rng, LOG_CONTENT, 0.3) | _pick(rng, CHANGELOG_MODE, 0.3)
+        options |= (
+            _pick(rng, DATA_FORMAT, 0.5, written_formats())
+            | _pick(rng, LOG_CONTENT, 0.3)
+            | _pick(rng, CHANGELOG_MODE, 0.3)
+        )
         options[WRITER_TIMEOUT.key] = "10 s"
         options["log-store.retention"] = "400 d"  # longer than any clock is wrong
         if "bucket-key" in options and rng.random() < 0.5:

@@ -86,7 +86,7 @@ def schemas(draw: Draw) -> pa.Schema:
 
 def hostile(draw: Draw, name: str, schema: pa.Schema) -> bytes:
     """A record of a format."""
-    makers = {"arrow": _message, "avro": _avro}
+    makers = {"arrow": _message, "avro": _avro, "canal-json": _canal, "maxwell-json": _maxwell, "plain-json": _plain}
     value = makers.get(name, _envelope)(draw, schema)
     for _ in range(draw.choice((0, 0, 0, 1, 3))):
         value = _spoiled(draw, value)
@@ -198,6 +198,47 @@ def _raw(draw: Draw, value: bytes) -> bytes:
     return value
 
 
+def _rows(draw: Draw, schema: pa.Schema, as_text: bool = False) -> Any:
+    """A row, perhaps with fewer fields, or something else in its place."""
+    row = {one.name: _usual(draw, one.type) for one in schema}
+    if as_text:
+        row = {n: v if draw.random() < draw.odd else v if isinstance(v, str) else str(v) for n, v in row.items()}
+    if draw.random() < draw.odd:
+        row.pop(draw.choice(list(row)))
+    if draw.random() < draw.odd / 2:
+        row[draw.choice(list(row) or ["id"]).upper()] = _leaf(draw)
+    return row if draw.random() > draw.odd / 2 else _leaf(draw)
+
+
+def _canal(draw: Draw, schema: pa.Schema) -> bytes:
+    count = draw.choice((0, 1, 1, 2, 3))
+    kinds: tuple[Any, ...] = ("INSERT", "UPDATE", "DELETE")
+    record = {name: [_rows(draw, schema, as_text=True) for _ in range(count)] for name in ("data", "old")}
+    record |= {"type": draw.choice(kinds), "isDdl": False}
+    if draw.random() < draw.odd:
+        record["type"] = draw.choice(("TRUNCATE", "ALTER", "TIDB_WATERMARK", None, 7, ["INSERT"]))
+    return _envelope_of_others(draw, record)
+
+
+def _maxwell(draw: Draw, schema: pa.Schema) -> bytes:
+    kinds = ("insert", "update", "delete", "bootstrap-insert")
+    record = {"data": _rows(draw, schema), "old": _rows(draw, schema), "type": draw.choice(kinds)}
+    if draw.random() < draw.odd:
+        record["type"] = draw.choice(("truncate", "bootstrap-start", None, 7, {}))
+    return _envelope_of_others(draw, record)
+
+
+def _envelope_of_others(draw: Draw, record: dict[str, Any]) -> bytes:
+    if draw.random() < draw.odd:
+        record[draw.choice(("data", "old", "type", "isDdl", "database", "table"))] = _leaf(draw)
+    return _raw(draw, orjson.dumps(record))
+
+
+def _plain(draw: Draw, schema: pa.Schema) -> bytes:
+    value = _raw(draw, orjson.dumps(_rows(draw, schema)))
+    return b"-" + value if draw.random() < 0.1 else value
+
+
 def _message(draw: Draw, schema: pa.Schema) -> bytes:
     rows = draw.choice((0, 1, 2, 5, 50))
     arrays: dict[str, pa.Array] = {}
@@ -256,9 +297,15 @@ def _column(draw: Draw, kind: pa.DataType, rows: int) -> pa.Array:
 def _uses(form: LogFormat, value: bytes, schema: pa.Schema) -> dict[str, Callable[[], Any]]:
     """All that is done with a record's value."""
     values = pa.array([value], pa.large_binary())
-    return {
+    reads = {
         "decode": lambda: form.decode(values, schema).validate(full=True),
         "count": lambda: form.row_counts(values),
+        "lacking": lambda: form.lacking(values, schema.names),
+        "complete": lambda: form.completed(values, pa.nulls(1, pa.large_binary()), ["id"]),
+    }
+    if not form.is_written:
+        return reads
+    return reads | {
         "keys": lambda: form.decode_keys(values, pa.schema([schema.field(0)])),
         "images": lambda: [form.asserting(image, None) for image in form.images(value) if image is not None],
         "inverse": lambda: form.inverse(value),

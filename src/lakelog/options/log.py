@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakelog.errors import InvalidOption
-from lakelog.options import debezium, log_partitions, schema_registry
+from lakelog.options import adopted, debezium, log_partitions, schema_registry
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
 from lakelog.options.option import Declared, Option, options_in
@@ -55,8 +55,9 @@ DATA_FORMAT: Final = Option(
     str,
     "debezium-json",
     "Encoding of log values. debezium-json stores one change per record, for any consumer; avro also, with "
-    "schemas in a registry (log-store.schema-registry.url); arrow stores many per record, for speed. CREATE TABLE "
-    "stores arrow if only lakelog can read the log (embedded, files).",
+    "schemas in a registry (log-store.schema-registry.url); arrow stores many per record, for speed. plain-json, "
+    "canal-json and maxwell-json are read, and only another system writes them. CREATE TABLE stores arrow if only "
+    "lakelog can read the log (embedded, files).",
     choices=LOG_FORMATS,
     aliases=("log.format",),
     words={"json": "debezium-json", "debezium-avro-confluent": "avro"},
@@ -330,6 +331,7 @@ LOG_OPTIONS: Final = Declared(
         *options_in(globals()),
         *options_in(vars(log_partitions)),
         *options_in(vars(debezium)),
+        *options_in(vars(adopted)),
         *options_in(vars(schema_registry)),
     ],
     [PROPERTIES_PREFIX],

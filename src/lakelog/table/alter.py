@@ -18,12 +18,12 @@ from lakelog.errors import (
 )
 from lakelog.filestore.metadata.schemas import can_read_as
 from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
+from lakelog.logstore.formats import other_writer
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.compatibility import DEFAULTS
 from lakelog.options.features import FEATURES_KEY
 from lakelog.options.log import (
     LOG_ADDRESS,
-    LOG_ADOPT,
     LOG_ENABLED,
     LOG_OPTIONS,
     LOG_RETENTION,
@@ -231,7 +231,7 @@ def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None
             str(after.num_buckets),
             f"its log would get another number of partitions ('{LOG_PARTITIONS.key}')",
         )
-    if Options(after.options).need(LOG_ADOPT):
+    if other_writer(Options(after.options)):
         for column, done, why in changed_meanings(after, former):
             raise InvalidSchema(
                 f"column '{column}' cannot be {done} in a table with the log of another producer: {why}; add a column "

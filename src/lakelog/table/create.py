@@ -18,6 +18,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
+from lakelog.logstore.formats import other_writer
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.constraints import has_constraints
 from lakelog.options.features import CHECKS, FEATURES_KEY, PADDED, TableFeatures
@@ -95,7 +96,7 @@ def create_table(
         raise
     if new.is_local:
         _check_log_exists(catalog, made, new.location)
-    if Options(options).need(LOG_ADOPT):  # the follower does the same if this process ends here
+    if other_writer(Options(options)):  # the follower does the same if this process ends here
         DynamicTable(made).registered.register(FOLLOWER, reader_for(new.location).first_offsets())
     return made
 

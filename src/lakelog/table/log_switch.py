@@ -15,6 +15,7 @@ from lakelog.catalog.base import Catalog, TableLocation
 from lakelog.errors import InvalidOption, InvalidRequest, Unavailable, UnsupportedFeature
 from lakelog.io.lease import Leases
 from lakelog.logstore import LOG_SYSTEMS, log_factory
+from lakelog.logstore.formats import other_writer
 from lakelog.options.log import DROP_WITH_TABLE, EMIT_MODE, LOG_ADDRESS, LOG_ADOPT, READ_MODE
 from lakelog.options.option import Options
 from lakelog.options.view import VIEW
@@ -68,9 +69,9 @@ def create_added_log(catalog: Catalog, location: TableLocation, options: Mapping
     Raises the errors of ``NewLog.create``, InvalidOption for the topic of another producer.
     """
     table = DynamicTable(location)
-    if Options(options).need(LOG_ADOPT):
+    if asked := other_writer(Options(options)):
         raise InvalidOption(
-            f"option '{LOG_ADOPT.key}' = 'true' cannot be set for a table that exists: its rows are not in that topic. "
+            f"option {asked} cannot be set for a table that exists: its rows are not in that topic. "
             "Create a new table with it"
         )
     generation = {LOG_GENERATION: str(table.log_generation + 1)}

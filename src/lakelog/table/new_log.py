@@ -11,7 +11,7 @@ from lakelog.errors import AlreadyExists, Corrupt, InvalidOption, LakelogError, 
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.formats import log_format
+from lakelog.logstore.formats import log_format, other_writer
 from lakelog.merge.table_rules import default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.compatibility import with_defaults
@@ -61,8 +61,8 @@ class NewLog:
         """
         options = dict(schema.options)
         adopts = Options(options).need(LOG_ADOPT)
-        if adopts:
-            _check_adoption(options)
+        if adopts and Options(options).get_typed(LOG_TOPIC) is None:
+            raise InvalidOption(f"option '{LOG_ADOPT.key}' = 'true' needs a topic: set '{LOG_TOPIC.key}' to its name")
         planned = replace(planned_log(schema, path, identifier), storage=io)
         try:
             check_log(planned, io)
@@ -75,6 +75,8 @@ class NewLog:
         if factory.data_format:
             options.setdefault(DATA_FORMAT.key, factory.data_format)
         log_format(Options(options).need(DATA_FORMAT)).of_table(Options(options), planned.topic)
+        if asked := other_writer(Options(options)):
+            _check_others_write(options, f"option {asked}")
         is_named = (LOG_ADDRESS if factory.is_local else LOG_TOPIC).key in options
         existed = is_named and not adopts and _exists(planned)
         log = system.create(planned, adopts)
@@ -129,19 +131,16 @@ def _check_no_other_table(catalog: Catalog, identifier: Identifier, log: LogLoca
             raise AlreadyExists(f"'{key}' = '{value}' is the log of table {name}: choose another '{key}'")
 
 
-def _check_adoption(options: Mapping[str, str]) -> None:
-    """Raises InvalidOption for a table that cannot take a topic with records."""
-    table_options = Options(options)
-    if table_options.get_typed(LOG_TOPIC) is None:
-        raise InvalidOption(f"option '{LOG_ADOPT.key}' = 'true' needs a topic: set '{LOG_TOPIC.key}' to its name")
+def _check_others_write(options: Mapping[str, str], asked: str) -> None:
+    """Raises InvalidOption for a table whose log cannot be that of another producer, as an option asks."""
     if options.get(LOG_CONTENT.key, INPUT) != INPUT:
         raise InvalidOption(
-            f"option '{LOG_ADOPT.key}' = 'true' needs a log of rows, and '{LOG_CONTENT.key}' = '{CHANGES}': remove "
+            f"{asked} needs a log of rows, and '{LOG_CONTENT.key}' = '{CHANGES}': remove "
             f"'merge-engine', 'sequence.field' and '{LOG_CONTENT.key}'"
         )
     if options.get(LOG_PARTITIONS.key, options.get(BUCKET.key)) != "1":
         raise InvalidOption(
-            f"option '{BUCKET.key}' = '{options.get(BUCKET.key, '-1')}' with '{LOG_ADOPT.key}' = 'true': the rows of "
+            f"option '{BUCKET.key}' = '{options.get(BUCKET.key, '-1')}' with {asked}: the rows of "
             "another producer are not in the partition of their bucket. Take a topic with one partition, and set "
             f"'{LOG_PARTITIONS.key}' = '1'"
         )

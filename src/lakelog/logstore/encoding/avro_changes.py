@@ -20,8 +20,9 @@ import pyarrow as pa
 from lakelog.errors import Corrupt
 from lakelog.fileformat.messages.columns import Messages
 from lakelog.fileformat.messages.schemas import arrow_type, not_null
+from lakelog.logstore.encoding.changes import Changes, in_order, no_changes
 from lakelog.logstore.encoding.connect_columns import Meaning, converted
-from lakelog.logstore.encoding.debezium_changes import Changes, changes_no_row, changes_of, in_order, no_changes
+from lakelog.logstore.encoding.debezium_changes import changes_no_row, changes_of
 from lakelog.logstore.encoding.names_by_case import of_name
 from lakelog.logstore.encoding.schema_registry import SchemaRegistry
 from lakelog.paimon.types.variant import is_variant

@@ -21,7 +21,16 @@ from polars.exceptions import PolarsError
 
 from lakelog.errors import Corrupt
 from lakelog.fileformat.messages.schemas import not_null
-from lakelog.logstore.encoding.json_rows import dates, decoded_base64, read_type, restored, times, variants
+from lakelog.logstore.encoding.json_rows import (
+    Digits,
+    dates,
+    decoded_base64,
+    exact_text,
+    read_type,
+    restored,
+    times,
+    variants,
+)
 from lakelog.paimon.types.exact_casts import exact_cast, wide_type
 from lakelog.paimon.types.text_decimals import decimals_from_text
 from lakelog.paimon.types.variant import is_variant
@@ -55,6 +64,10 @@ _LOGICAL_UNITS: Final = {
 """Avro's logical type → the same."""
 _DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _MOST_DIGITS: Final = 38
+NATIVE_JSON: Final = "json"
+"""The name of a meaning: values of a JSON column of the source are JSON themselves, and not text."""
+LATIN_1: Final = "latin-1"
+"""The same: bytes are text with a character for each, of ISO 8859-1."""
 _VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
 _READ: Final = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), pa.int64()),
@@ -182,15 +195,18 @@ def _of_one_sort(values: list[Any], sort: type, kind: pa.DataType, meaning: Mean
     if sort is dict and meaning.name == _VARIABLE_DECIMAL:
         return converted(pa.array(values, json_type(kind, meaning)), kind, meaning, name)
     try:
+        if meaning.name == NATIVE_JSON and sort is not str and (is_variant(kind) or sort in (list, dict)):
+            return converted(pa.array([exact_text(value).decode() for value in values]), kind, Meaning(), name)
         if sort in (list, dict):
             return pa.array([restored(value, kind) for value in values], kind)
         if sort is int and pa.types.is_decimal(kind):  # of any size
             return pa.array(values, kind)
-        column = pa.array(map(repr, values)) if sort is float and pa.types.is_decimal(kind) else pa.array(values)
+        has_digits = sort is Digits and (pa.types.is_decimal(kind) or pa.types.is_string(kind))
+        column = pa.array(map(repr, values)) if has_digits else pa.array(values)
     except _WRONG as why:
         raise Corrupt(f"field '{name}' does not fit its column, which is {kind}: {why}") from why
     # text where a number was announced, as from decimal.format=numeric, is a value in its usual form
-    return converted(column, kind, meaning if sort is not float else Meaning(), name)
+    return converted(column, kind, meaning if sort is not Digits else Meaning(), name)
 
 
 def _converted(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
@@ -254,8 +270,9 @@ def _of_numbers(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arr
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_date(kind):
         if meaning.unit in ("", "D"):
             raise Corrupt(
-                f"it has numbers, and nothing says in what unit, for a column of type {kind}: let the connector send "
-                "its schemas (value.converter.schemas.enable=true), or set 'debezium.time.precision.mode' of the table"
+                f"it has numbers, and nothing says in what unit, for a column of type {kind}: give the column the type "
+                "BIGINT. A connector of Debezium may also send its schemas (value.converter.schemas.enable=true), or "
+                "the table have 'debezium.time.precision.mode'"
             )
         if pa.types.is_time(kind):
             small = pc.cast(column, pa.int32()) if meaning.unit == "ms" else column
@@ -291,7 +308,8 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
     if meaning.scale is not None:
         return pc.cast(_decimals(column, meaning.scale), kind)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _of_bytes(decoded_base64(column).cast(pa.binary()), kind, Meaning())
+        data = _latin_1(column) if meaning.name == LATIN_1 else decoded_base64(column).cast(pa.binary())
+        return _of_bytes(data, kind, Meaning())
     if pa.types.is_string(kind):
         return column
     if is_variant(kind):
@@ -306,6 +324,10 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
     if pa.types.is_date(kind):
         return dates(texts, kind)
     return times(texts, kind) if pa.types.is_time(kind) else _moments(texts, kind)
+
+
+def _latin_1(texts: pa.Array) -> pa.BinaryArray:
+    return pa.array([None if text is None else text.encode("latin-1") for text in texts.to_pylist()], pa.binary())
 
 
 def _numbers_as_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -377,4 +399,4 @@ def _unscaled(data: pa.Array, scale: int) -> pa.Array:
     return numbers
 
 
-__all__ = ["UNAVAILABLE", "Encodings", "Meaning", "converted", "from_objects", "json_type"]
+__all__ = ["LATIN_1", "NATIVE_JSON", "UNAVAILABLE", "Encodings", "Meaning", "converted", "from_objects", "json_type"]

@@ -22,13 +22,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.encoding.connect_columns import Encodings, Meaning, converted, from_objects, json_type
-from lakelog.logstore.encoding.json_rows import parsed_column, parsed_object, read_lines, read_type
-from lakelog.logstore.encoding.names_by_case import in_own_spelling, of_name
-from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.logstore.encoding.changes import (
+    NOTHING,
+    Changes,
+    image_of,
+    image_of_objects,
+    in_order,
+    no_changes,
+    read_by_case,
+)
+from lakelog.logstore.encoding.connect_columns import Encodings, Meaning, json_type
+from lakelog.logstore.encoding.json_rows import exact_object, exact_text, parsed_object, read_lines, read_type
+from lakelog.logstore.encoding.names_by_case import of_name
 
 _OPS: Final = pa.array(["c", "u", "d", "r", "m"])
-_CREATE, _UPDATE, _DELETE, _READ, _NOTHING = range(5)
+"""The codes of ``Changes.op`` in the words of Debezium."""
 _NO_CHANGES: Final = (
     "io.debezium.connector.common.TransactionMetadataValue",
     "io.debezium.connector.common.Heartbeat",
@@ -36,15 +44,6 @@ _NO_CHANGES: Final = (
 """Names of schemas whose records change no row."""
 _START: Final = b'{"schema":'
 _PAYLOAD: Final = b',"payload":'
-
-
-@dataclass(frozen=True)
-class Changes:
-    """One change per record: both images (structs of the table's columns) and the operation (int8)."""
-
-    before: pa.StructArray
-    after: pa.StructArray
-    op: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,14 @@ def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Enco
     """The changes of records, in order. Raises Corrupt, which names the field of the record."""
     if not len(values):
         return no_changes(0, schema)
-    changes = _read_all(values, schema, encodings)
-    renamed = in_own_spelling(values, schema) if _has_null(changes.before) or _has_null(changes.after) else None
-    return changes if renamed is None else _read_all(renamed, schema, encodings)
+    return read_by_case(values, schema, images, lambda chosen: _read_all(chosen, schema, encodings))
 
 
-def _has_null(images: pa.StructArray) -> bool:
-    """Whether a column may be NULL in an image; a nested one always may."""
-    parts = [images.field(at) for at in range(images.type.num_fields)]
-    return any(pa.types.is_nested(part.type) or part.null_count > images.null_count for part in parts)
+def images(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows in a parsed record."""
+    change = record.get("payload", record)
+    if isinstance(change, dict):
+        yield from (image for name in ("before", "after") if isinstance(image := change.get(name), dict))
 
 
 def _read_all(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodings) -> Changes:
@@ -85,77 +83,9 @@ def _read_all(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodin
     return in_order(parts, positions)
 
 
-def in_order(parts: Sequence[Changes], positions: Sequence[np.ndarray]) -> Changes:
-    """One from parts (at least one); ``positions`` are the places of each part's records among all."""
-    order = pa.array(np.argsort(np.concatenate(positions), kind="stable"))
-    before, after = (pa.concat_arrays([getattr(part, name) for part in parts]) for name in ("before", "after"))
-    op = np.concatenate([part.op for part in parts])
-    return Changes(before.take(order), after.take(order), op[order.to_numpy()])
-
-
-def no_changes(count: int, schema: pa.Schema) -> Changes:
-    """Those of records that change no row."""
-    nothing = pa.nulls(count, pa.struct(list(schema)))
-    return Changes(nothing, nothing, np.full(count, _NOTHING))
-
-
 def changes_no_row(name: str) -> bool:
     """Whether records with the schema of this name change no row: heartbeats, markers of transactions."""
     return name in _NO_CHANGES
-
-
-def changes_of(read: Mapping[str, pa.Array], schema: pa.Schema, meanings: Sequence[Meaning]) -> Changes:
-    """Changes from columns of raw values: ``before`` and ``after``, which are structs, ``op`` and ``status``, texts.
-
-    ``meanings`` are those of the columns of ``schema``. A column that a struct does not have is NULL. Raises Corrupt.
-    """
-    images = []
-    for name in ("before", "after"):
-        image, columns = read[name], []
-        parts = image.flatten()  # NULL where the image is
-        for field, meaning in zip(schema, meanings, strict=True):
-            at = image.type.get_field_index(field.name)
-            raw = pa.nulls(len(image)) if at < 0 else parts[at]
-            columns.append(converted(raw, field.type, meaning, f"{name}.{field.name}"))
-        images.append(_image(columns, schema, image.is_null()))
-    ops = pc.index_in(read["op"], value_set=_OPS)
-    codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
-    for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
-        codes[row] = _code(read["op"][row].as_py(), read["status"][row].as_py())
-    return Changes(images[0], images[1], codes)
-
-
-def changed_rows(changes: Changes, schema: pa.Schema) -> pa.Table:
-    """The rows (``schema`` and ``_row_kind``) of changes. Raises Corrupt for a change without its image."""
-    before, after, op = changes.before, changes.after, changes.op
-    there, here = (image.is_valid().to_numpy(zero_copy_only=False) for image in (before, after))
-    adds = (op == _CREATE) | (op == _READ) | (op == _UPDATE)
-    if (adds & ~here).any():
-        raise Corrupt("field 'after' (the new row) is missing")
-    if ((op == _DELETE) & ~there).any():
-        raise Corrupt(
-            "field 'before' of a delete is missing: the source has to send at least the key (PostgreSQL: ALTER TABLE … "
-            "REPLICA IDENTITY DEFAULT or FULL)"
-        )
-    removed = np.flatnonzero(there & ((op == _UPDATE) | (op == _DELETE)))
-    added = np.flatnonzero(adds)
-    kinds = np.concatenate(
-        [
-            np.where(op[removed] == _UPDATE, UPDATE_BEFORE, DELETE),
-            np.where(op[added] == _UPDATE, UPDATE_AFTER, INSERT),
-        ]
-    )
-    order = np.argsort(np.concatenate([removed * 2, added * 2 + 1]), kind="stable")
-    columns = []
-    for index, field in enumerate(schema):
-        if len(removed):
-            parts = [before.field(index).take(pa.array(removed)), after.field(index).take(pa.array(added))]
-            column = pa.concat_arrays(parts).take(pa.array(order))
-        else:
-            column = after.field(index) if len(added) == len(op) else after.field(index).take(pa.array(added))
-        columns.append(parsed_column(column, field.type))
-    names = pa.array(NAMES).take(pa.array(kinds[order]))
-    return pa.Table.from_arrays([*columns, names], names=[*schema.names, ROW_KIND_COLUMN])
 
 
 def _has_bytes(schema: pa.Schema, encodings: Encodings) -> bool:
@@ -237,10 +167,10 @@ def _prefix(value: bytes) -> bytes:
 
 def _canonical(value: bytes) -> bytes:
     """The record with its fields in order and without spaces, if it has a schema."""
-    parsed = parsed_object(value)
+    parsed = exact_object(value)
     if "payload" not in parsed or "op" in parsed:
         return value
-    return _START + orjson.dumps(parsed.get("schema")) + _PAYLOAD + orjson.dumps(parsed["payload"]) + b"}"
+    return _START + exact_text(parsed.get("schema")) + _PAYLOAD + exact_text(parsed["payload"]) + b"}"
 
 
 def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
@@ -260,37 +190,34 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     return changes_of({name: read.column(name).combine_chunks() for name in read.column_names}, schema, meanings)
 
 
+def changes_of(read: Mapping[str, pa.Array], schema: pa.Schema, meanings: Sequence[Meaning]) -> Changes:
+    """Changes from columns of raw values: ``before`` and ``after``, which are structs, ``op`` and ``status``, texts.
+
+    ``meanings`` are those of the columns of ``schema``. Raises Corrupt.
+    """
+    before, after = (image_of(read[name], schema, meanings, name) for name in ("before", "after"))
+    ops = pc.index_in(read["op"], value_set=_OPS)
+    codes = pc.fill_null(ops, NOTHING).to_numpy(zero_copy_only=False).copy()
+    for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
+        codes[row] = _code(read["op"][row].as_py(), read["status"][row].as_py())
+    return Changes(before, after, codes)
+
+
 def _read_slowly(group: _Group, schema: pa.Schema, meanings: list[Meaning]) -> Changes:
     """The changes of records that pyarrow's reader does not take: maps, structs, columns of mixed encodings."""
     values = group.payloads.to_pylist()
-    objects = [{} if group.has_envelope and value == b"null" else parsed_object(value) for value in values]
-    images = []
-    for name in ("before", "after"):
-        rows = [parsed.get(name) for parsed in objects]
-        wrong = next((row for row in rows if row is not None and not isinstance(row, dict)), None)
-        if wrong is not None:
-            raise Corrupt(f"field '{name}' is {wrong!r}, not an object with the fields of a row")
-        columns = [
-            from_objects(
-                [None if row is None else row.get(f.name) for row in rows], f.type, meaning, f"{name}.{f.name}"
-            )
-            for f, meaning in zip(schema, meanings, strict=True)
-        ]
-        images.append(_image(columns, schema, pa.array([row is None for row in rows], pa.bool_())))
+    objects = [{} if group.has_envelope and value == b"null" else exact_object(value) for value in values]
+    before, after = (
+        image_of_objects([parsed.get(name) for parsed in objects], schema, meanings, name)
+        for name in ("before", "after")
+    )
     codes = [_code(parsed.get("op"), parsed.get("status"), group.has_envelope and not parsed) for parsed in objects]
-    return Changes(images[0], images[1], np.array(codes))
-
-
-def _image(columns: list[pa.Array], schema: pa.Schema, nulls: pa.BooleanArray) -> pa.StructArray:
-    fields = [pa.field(f.name, f.type) for f in schema]
-    if fields:
-        return pa.StructArray.from_arrays(columns, fields=fields, mask=nulls)
-    return pa.array([None if null else {} for null in nulls.to_pylist()], pa.struct([]))
+    return Changes(before, after, np.array(codes))
 
 
 def _code(op: Any, status: Any, is_tombstone: bool = False) -> int:
     if is_tombstone or (op is None and status in ("BEGIN", "END")):
-        return _NOTHING
+        return NOTHING
     if op == "t":
         raise Corrupt(
             "field 'op' is 't': the source table was truncated, which changes no single row. Delete the rows of this "

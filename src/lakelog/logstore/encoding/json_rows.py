@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 from typing import Any
@@ -214,6 +215,8 @@ def restored(value: Any, kind: pa.DataType) -> Any:
         return base64.b64decode(value, validate=True) if isinstance(value, str) else value
     if isinstance(value, int | float) and (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
         raise ValueError(f"{value} is a number of unknown unit, and {kind} needs text")
+    if isinstance(value, Digits) and pa.types.is_decimal(kind):
+        value = value.text
     if isinstance(value, float) and not value.is_integer():  # Arrow cuts the fraction
         raise ValueError(f"{value} is not a value of type {kind}")
     if isinstance(value, str) and not pa.types.is_string(kind):
@@ -236,7 +239,7 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
     """Parses one JSON object per value with pyarrow; None if it cannot, or if a value has another type."""
     if not all(_fast(f.type) for f in schema):
         return None
-    if pc.any(pc.match_substring_regex(values, r"^\s*null")).as_py():
+    if not _is_utf8(values) or pc.any(pc.match_substring_regex(values, r"^\s*null")).as_py():
         return None  # pyarrow's reader ends the process if a part begins with null
     if has_decimals(pa.struct(list(schema))) and pc.any(pc.match_substring_regex(values, _LONG_VALUE)).as_py():
         return None  # see there
@@ -258,6 +261,15 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
     return rows if rows.num_rows == len(values) else None
 
 
+def _is_utf8(values: pa.LargeBinaryArray) -> bool:
+    """Whether all values are UTF-8, which pyarrow's reader of JSON does not check."""
+    try:
+        values.view(pa.large_string()).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def has_long_decimals(data: bytes, schema: pa.Schema) -> bool:
     """True if JSON may have a number that pyarrow's reader must not read as a decimal."""
     return has_decimals(pa.struct(list(schema))) and re.search(_LONG_VALUE.encode(), data) is not None
@@ -272,6 +284,51 @@ def parsed_object(value: bytes) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise Corrupt(f"log value {value[:200]!r} is not a JSON object")
     return parsed
+
+
+class Digits(float):
+    """A number of JSON with a fraction or an exponent, and its text."""
+
+    def __new__(cls, text: str) -> Digits:
+        made = super().__new__(cls, text)
+        if math.isinf(made):
+            raise ValueError(f"{text[:50]} is too large for a number of JSON")
+        made.text = text
+        return made
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a JSON object. Raises ValueError if two have one name: nobody knows which of them counts."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"field '{next(name for name in names if names.count(name) > 1)}' comes twice")
+    return fields
+
+
+def exact_object(value: bytes) -> dict[str, Any]:
+    """A JSON object whose numbers keep their digits (``Digits``). Raises Corrupt, also for a field that comes twice."""
+    try:
+        parsed = json.loads(value.decode(), object_pairs_hook=distinct, parse_float=Digits, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as wrong:
+        raise Corrupt(f"log value {value[:200]!r} is not JSON: {wrong}") from None
+    if not isinstance(parsed, dict):
+        raise Corrupt(f"log value {value[:200]!r} is not a JSON object")
+    return parsed
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no value of JSON")
+
+
+def exact_text(value: Any) -> bytes:
+    """A value of ``exact_object`` as JSON, with all digits. Raises TypeError for an integer of more than 64 bits."""
+    return orjson.dumps(value, default=lambda number: orjson.Fragment(repr(number)))
 
 
 def _fast(kind: pa.DataType) -> bool:

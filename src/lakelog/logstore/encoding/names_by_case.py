@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -15,16 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt
+from lakelog.logstore.encoding.json_rows import distinct
 from lakelog.paimon.types.variant import is_variant
 
 _T = TypeVar("_T")
+Places = Callable[[Mapping[str, Any]], Iterable[dict[str, Any]]]
+"""Function of a parsed record that returns the rows in it."""
 
 
-def in_own_spelling(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.LargeBinaryArray | None:
+def in_own_spelling(values: pa.LargeBinaryArray, schema: pa.Schema, places: Places) -> pa.LargeBinaryArray | None:
     """Records of changes whose rows name the columns of a schema, and the fields of its structs, as it does.
 
-    None if they already do. Raises Corrupt for a row with two fields that differ by case only, if neither has the
-    name of the column.
+    ``places`` says where the rows of a record are. None if they already do. Raises Corrupt for a row with two fields
+    that differ by case only, if neither has the name of the column.
     """
     row = pa.struct(list(schema))
     names = sorted(set(_names(row)))
@@ -33,7 +36,9 @@ def in_own_spelling(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.LargeB
     pattern = f'"(?:{"|".join(map(re.escape, names))})"\\s*:'
     exact, any_case = (pc.count_substring_regex(values, pattern, ignore_case=is_any) for is_any in (False, True))
     odd = pc.not_equal(exact, any_case).to_pylist() if all(map(str.isascii, names)) else [True] * len(values)
-    texts = [_renamed(value, row) if is_odd else value for value, is_odd in zip(values.to_pylist(), odd, strict=True)]
+    texts = [
+        _renamed(value, row, places) if is_odd else value for value, is_odd in zip(values.to_pylist(), odd, strict=True)
+    ]
     return pa.array(texts, pa.large_binary()) if any(odd) else None
 
 
@@ -55,18 +60,20 @@ def _names(kind: pa.DataType) -> Iterator[str]:
         yield from _names(field.type)
 
 
-def _renamed(value: bytes, row: pa.DataType) -> bytes:
+def _renamed(value: bytes, row: pa.DataType, places: Places) -> bytes:
     """One record with the names of its fields replaced; numbers keep their digits."""
     try:
-        parsed = json.loads(value, parse_int=_digits, parse_float=_digits, parse_constant=_digits)
+        parsed = json.loads(
+            value, object_pairs_hook=distinct, parse_int=_digits, parse_float=_digits, parse_constant=_digits
+        )
     except (ValueError, RecursionError):
         return value  # the reader says what is wrong
-    change = parsed.get("payload", parsed) if isinstance(parsed, dict) else None
-    if not isinstance(change, dict):
+    if not isinstance(parsed, dict):
         return value
-    for image in ("before", "after"):
-        if isinstance(change.get(image), dict):
-            change[image] = _spelled(change[image], row)
+    for image in places(parsed):
+        spelled = _spelled(image, row)
+        image.clear()
+        image.update(spelled)
     return orjson.dumps(parsed)
 
 

@@ -72,6 +72,9 @@ class LogFormat(ABC):
     spark_decodes: ClassVar[bool] = False
     """Whether Spark's own operators decode it as JSON with ``before``, ``after`` and ``op`` (``spark/realtime``)."""
 
+    is_written: ClassVar[bool] = True
+    """Whether lakelog writes it, too; otherwise only another system does, and no healing needs to read it."""
+
     def records_of(self, rows: int) -> int:
         """The number of records that contain at most this number of rows; at least one."""
         return max(1, rows // self.changes_per_record)
@@ -83,6 +86,15 @@ class LogFormat(ABC):
     def of_table(self, options: Options, topic: str) -> LogFormat:
         """The format as these options of a table say, for its log in this topic. Raises InvalidOption."""
         return self
+
+    def completed(
+        self, keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, names: Sequence[str]
+    ) -> pa.LargeBinaryArray:
+        """Values of another producer, with one for each record without a value that its key makes a change.
+
+        ``names`` are the columns of the primary key. By default such a record changes no row.
+        """
+        return values
 
     @abstractmethod
     def encode(

@@ -103,7 +103,7 @@ class ArrowMessages(LogFormat):
         return pa.concat_tables(tables)
 
     def lacking(self, values: pa.LargeBinaryArray, names: Sequence[str]) -> list[frozenset[str]]:
-        return [frozenset(names) - _names(value) for value in values.to_pylist()]
+        return [_lacking(value, frozenset(names)) for value in values.to_pylist()]
 
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         read = plain_rows([parsed_object(key) for key in keys.to_pylist()], schema)
@@ -135,9 +135,12 @@ class ArrowMessages(LogFormat):
         return _value(_with_kinds(rows.to_batches()[0], [UPDATE_BEFORE, UPDATE_AFTER]))
 
 
-def _names(value: bytes) -> frozenset[str]:
-    with pa.ipc.open_stream(value) as stream:
-        return frozenset(stream.schema.names)
+def _lacking(value: bytes, names: frozenset[str]) -> frozenset[str]:
+    try:
+        with pa.ipc.open_stream(value) as stream:
+            return names - frozenset(stream.schema.names)
+    except (pa.ArrowException, OSError):
+        return frozenset()  # decoding says what is wrong
 
 
 def _plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:

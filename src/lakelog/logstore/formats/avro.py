@@ -33,7 +33,7 @@ from lakelog.logstore.encoding.avro_changes import (
     read_keys,
     schema_id,
 )
-from lakelog.logstore.encoding.debezium_changes import changed_rows
+from lakelog.logstore.encoding.changes import changed_rows
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.encoding.schema_registry import SchemaRegistry
 from lakelog.logstore.encoding.update_pairs import second_of_pair

@@ -24,8 +24,9 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.logstore.base import Records
+from lakelog.logstore.encoding.changes import changed_rows
 from lakelog.logstore.encoding.connect_columns import Encodings
-from lakelog.logstore.encoding.debezium_changes import changed_rows, read_changes
+from lakelog.logstore.encoding.debezium_changes import read_changes
 from lakelog.logstore.encoding.json_rows import parsed_column, parsed_object, read_objects, read_type, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.encoding.update_pairs import second_of_pair

@@ -164,7 +164,15 @@ class LogScan:
         for place in places.tolist():
             offset, header = (records.column(name)[place].as_py() for name in ("offset", "header"))
             decoder.bad(offset, Corrupt(f"lakelog did not write its header {header[:100]!r}"))
-        return as_foreign(records, places)
+        return self._completed(as_foreign(records, places))
+
+    def _completed(self, records: pa.Table) -> pa.Table:
+        """The records, with values in place of keys alone where the format of another producer has these."""
+        if self.form.is_written or not records.num_rows:
+            return records
+        keys, values = (records.column(name).combine_chunks() for name in ("key", "value"))
+        values = self.form.completed(keys, values, self.table.schema.primary_keys)
+        return records.set_column(records.schema.get_field_index("value"), records.schema.field("value"), values)
 
     def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
         """The records that these (one or more, of one bucket) make visible: themselves, or the ones they commit.

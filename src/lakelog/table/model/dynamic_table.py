@@ -127,6 +127,14 @@ class DynamicTable:
                 f"{self.name} is a materialized view, whose rows are those of its query: write into its sources"
             )
 
+    def check_log_writable(self) -> None:
+        """Raises UnsupportedFeature for a write into a log that only another system writes."""
+        if self.emits_log and self.log is not None and not self.record_format.is_written:
+            raise UnsupportedFeature(
+                f"the log of table {self.name} is '{self.options.need(DATA_FORMAT)}', which another system writes: "
+                f"write there, or into the files alone ('{EMIT_MODE.key}' = 'file')"
+            )
+
     @property
     def io(self) -> FileIO:
         return self.location.io

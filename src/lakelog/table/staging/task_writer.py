@@ -76,6 +76,7 @@ class TaskWriter:
         self._missing = table.options.need(MISSING_COLUMNS)
         self._constraints = RowConstraints.of(table)
         check_bucket_mode(table)
+        table.check_log_writable()
         if table.publishes:
             check_log_content(table.options)
         table.check_identity(IDENTITY_CHECK_S if epoch else 0.0)

@@ -58,10 +58,11 @@ def replay_rejected(table: DynamicTable) -> ReplaySummary:
     # all replays go the same way, whatever the options of their sessions; after an ALTER, which adds columns, too
     table = table.whole.with_newest_schema().with_hints(MISSING_AS_NULL)
     take_over_best_effort(table)
-    rows = _replay_in_log(table) if table.emits_log else _replay_in_files(table, REPLAY_OF_ROWS)
     # a log that follows the files has no rows before they do
-    of_log = table if table.publishes else table.with_hints({EMIT_MODE.key: "file"})
-    records = _replay_in_files(of_log, REPLAY_OF_LOG)
+    in_files = table if table.publishes else table.with_hints({EMIT_MODE.key: "file"})
+    into_log = table.emits_log and table.record_format.is_written
+    rows = _replay_in_log(table) if into_log else _replay_in_files(in_files, REPLAY_OF_ROWS)
+    records = _replay_in_files(in_files, REPLAY_OF_LOG)
     return ReplaySummary(rows.written + records.written, rows.rejected + records.rejected)
 
 

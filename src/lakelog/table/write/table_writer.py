@@ -96,6 +96,7 @@ class TableWriter(RowWriter):
     def __init__(self, table: DynamicTable, may_reject: bool = False) -> None:
         if not may_reject:
             check_not_given(table)
+        table.check_log_writable()
         super().__init__(table, "writer")
         self._may_reject = may_reject
         self._writer = new_uuid()
