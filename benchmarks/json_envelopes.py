@@ -46,8 +46,11 @@ def decode_rates(rows: int, rounds: int) -> dict[str, float]:
     inserts = [Given(None, _row(number)) for number in range(rows)]
     updates = [Given({**new, "x": -1.0}, new) for _, new in inserts if new is not None]
     hundreds = [orjson.dumps(canal(*inserts[at : at + 100])) for at in range(0, rows, 100)]
-    works = {f"{name}, {what}": (name, [make(change) for change in changes]) for name, make in JSON.items()
-             for what, changes in (("inserts", inserts), ("updates", updates)) if name != "plain-json" or what == "inserts"}  # fmt: skip
+    works = {}
+    for name, make in JSON.items():
+        works[f"{name}, inserts"] = (name, [make(change) for change in inserts])
+        if name != "plain-json":  # it has no former rows
+            works[f"{name}, updates"] = (name, [make(change) for change in updates])
     works["canal-json, of 100"] = ("canal-json", hundreds)
     rates = {}
     for what, (name, values) in works.items():
