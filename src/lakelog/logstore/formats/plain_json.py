@@ -28,7 +28,7 @@ from lakelog.options.adopted import KEY_FORMAT
 from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
 from lakelog.options.option import Options
 
-_GONE: Final = b"-"
+_DELETED_KEY: Final = b"-"
 """The first byte of what stands for a record without a value; its key follows. No JSON object begins so."""
 _JSON: Final = "json"
 
@@ -51,14 +51,14 @@ class PlainJson(AdoptedFormat):
     ) -> pa.LargeBinaryArray:
         if not self._key_format:
             return values
-        if pc.any(pc.starts_with(values, _GONE)).as_py():
-            marked = joined(pa.scalar(_GONE, pa.large_binary()), values)
-            values = pc.if_else(pc.starts_with(values, _GONE), marked, values)
-        gone = [
-            None if value is not None or key is None else _GONE + self._object_of(key, names)
+        if pc.any(pc.starts_with(values, _DELETED_KEY)).as_py():
+            marked = joined(pa.scalar(_DELETED_KEY, pa.large_binary()), values)
+            values = pc.if_else(pc.starts_with(values, _DELETED_KEY), marked, values)
+        deleted = [
+            None if value is not None or key is None else _DELETED_KEY + self._object_of(key, names)
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True)
         ]
-        return pc.coalesce(values, pa.array(gone, pa.large_binary()))
+        return pc.coalesce(values, pa.array(deleted, pa.large_binary()))
 
     def _object_of(self, key: bytes, names: Sequence[str]) -> bytes:
         """A key as the JSON object of the key's columns; other bytes as they are, so that they are a bad record."""
@@ -85,9 +85,9 @@ class PlainJson(AdoptedFormat):
         return RawChanges(rows, None, np.full(len(rows), CREATED, np.int8), np.ones(len(rows), np.int64))
 
     def parsed(self, value: bytes) -> list[Change]:
-        if not value.startswith(_GONE):
+        if not value.startswith(_DELETED_KEY):
             return super().parsed(value)
-        return [Change(DELETED, exact_object(value.removeprefix(_GONE)), None)]
+        return [Change(DELETED, exact_object(value.removeprefix(_DELETED_KEY)), None)]
 
     def changes(self, record: Mapping[str, Any]) -> list[Change]:
         return [Change(CREATED, None, record)]
