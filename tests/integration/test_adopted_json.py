@@ -21,7 +21,8 @@ ANT, BEE = {"id": 1, "name": "ant"}, {"id": 2, "name": "bee"}
 @pytest.mark.parametrize("name", [name for name in sorted(LOG_FORMATS) if not LOG_FORMATS.load(name).is_written])
 def test_a_topic_of_another_system_is_a_table(tmp_path: Path, kafka: KafkaBroker, name: str) -> None:
     topic = f"adopted.{name}"
-    AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics([NewTopic(topic, 1)])[topic].result(120)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(120)
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for change in (Given(None, ANT), Given(None, BEE), Given(BEE, {"id": 2, "name": "BEE"}), Given(ANT, None)):
         key = orjson.dumps({"id": (change.new or change.old or {})["id"]})

@@ -146,8 +146,8 @@ class AdoptedFormat(LogFormat):
         parts, positions = [], []
         for chosen, read in ((~is_slow, self._read_fast), (is_slow, self._read_slowly)):
             if chosen.any():
-                own = values if chosen.all() else values.filter(pa.array(chosen))
-                changes, counts = read(own, schema, meanings)
+                part = values if chosen.all() else values.filter(pa.array(chosen))
+                changes, counts = read(part, schema, meanings)
                 parts.append(changes)
                 positions.append(np.repeat(np.flatnonzero(chosen), counts))
         return in_order(parts, positions)
@@ -268,8 +268,10 @@ def missing(name: str, code: str) -> Corrupt:
 
 def codes_of(types: pa.Array, known: Mapping[str, int]) -> np.ndarray | None:
     """The codes of ``Changes.op`` for the types of records; None if one is unknown."""
-    found = pc.index_in(types, value_set=pa.array(list(known)))
-    return None if found.null_count else np.array(list(known.values()), np.int8)[found.to_numpy(zero_copy_only=False)]
+    indices = pc.index_in(types, value_set=pa.array(list(known)))
+    return (
+        None if indices.null_count else np.array(list(known.values()), np.int8)[indices.to_numpy(zero_copy_only=False)]
+    )
 
 
 def code_of(record: Mapping[str, Any], known: Mapping[str, int]) -> int:

@@ -290,11 +290,11 @@ class Digits(float):
     """A number of JSON with a fraction or an exponent, and its text."""
 
     def __new__(cls, text: str) -> Digits:
-        made = super().__new__(cls, text)
-        if math.isinf(made):
+        number = super().__new__(cls, text)
+        if math.isinf(number):
             raise ValueError(f"{text[:50]} is too large for a number of JSON")
-        made.text = text
-        return made
+        number.text = text
+        return number
 
     text: str
 

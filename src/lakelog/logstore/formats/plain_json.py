@@ -64,10 +64,10 @@ class PlainJson(AdoptedFormat):
         """A key as the JSON object of the key's columns; other bytes as they are, so that they are a bad record."""
         try:
             if self._key_format == _JSON and key.lstrip().startswith(b"{"):
-                found = exact_object(key)
-                if "schema" in found and isinstance(found.get("payload"), dict):  # of JsonConverter with schemas
-                    found = found["payload"]
-                return exact_text({name: of_name(found, name, None) for name in names})
+                fields = exact_object(key)
+                if "schema" in fields and isinstance(fields.get("payload"), dict):  # of JsonConverter with schemas
+                    fields = fields["payload"]
+                return exact_text({name: of_name(fields, name, None) for name in names})
             value = key if self._key_format == _JSON else orjson.dumps(key.decode())
         except (Corrupt, UnicodeDecodeError, TypeError):
             return key
