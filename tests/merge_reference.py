@@ -30,7 +30,7 @@ class Accumulator:
     def __init__(self, function: str, kind: str, options: Options) -> None:
         self.function, self.kind, self.options = function, kind, options
         self.value: Any = None
-        self.is_fixed = False
+        self.is_fixed = self.is_set = False
         self.is_broken = False
 
     def step(self, op: int, value: Any) -> None:
@@ -54,14 +54,25 @@ class Accumulator:
 
     def _step(self, op: int, value: Any) -> None:
         if op == SET:
-            self.value = value
-        elif op == ADD:
+            self.value, self.is_fixed, self.is_set = value, False, True
+            return
+        if self.function.startswith("first_") and self.is_set and op in (ADD, ADD_REVERSED):
+            self.value = None
+        self.is_set &= op == SKIP
+        if op == ADD:
             self.value = self._add(self.value, value)
         elif op == ADD_REVERSED:
-            old, new = (self.value, value) if self.function == "collect" else (value, self.value)
-            self.value = self._add(old, new)
+            self._add_older(value)
         elif op == RETRACT and self.options.get("ignore-retract") != "true":
             self.value = self._retract(self.value, value)
+
+    def _add_older(self, value: Any) -> None:
+        if self.function.startswith("first_"):
+            if self.function == "first_value" or value is not None:
+                self.value, self.is_fixed = value, True
+        else:
+            old, new = (self.value, value) if self.function == "collect" else (value, self.value)
+            self.value = self._add(old, new)
 
     def _add(self, held: Any, value: Any) -> Any:
         name = self.function

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelog.merge.aggregate import Aggregate, SelectingAggregate, counted
 from lakelog.merge.base import Indices
 from lakelog.merge.numbers import total_order_numbers
-from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
+from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, Steps
 
 _ORDERED = (
     "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "CHAR", "VARCHAR", "BINARY", "VARBINARY",
@@ -44,43 +44,11 @@ class Min(Max):
     _best: ClassVar[np.ufunc] = np.minimum
 
 
-class FirstNonNullValue(SelectingAggregate):
-    """Keeps the first value; a later step replaces it only with an older one."""
-
-    retracts: ClassVar[bool] = False
-
-    def compared(self, column: pa.Array, steps: Steps) -> Indices | None:
-        return self.pick(column, steps)
-
-    def pick(self, column: pa.Array, steps: Steps) -> Indices:
-        ops, valid = steps.ops, steps.valid(column)
-        first = np.repeat(steps.first(valid & (ops == ADD)), steps.sizes) == np.arange(len(ops))
-        out = steps.last((ops == SET) | first)
-        for key in np.flatnonzero(steps.keys_of(ops == ADD_REVERSED)):
-            start, stop = int(steps.starts[key]), int(steps.ends[key]) + 1
-            row = _oldest(ops[start:stop], valid[start:stop])
-            out[key] = row if row < 0 else start + row
-        return out
-
-
-def _oldest(ops: Ops, valid: np.ndarray) -> int:
-    """The last step that counts in a key with older values, which replace the fixed first value."""
-    row, is_fixed = -1, False
-    for at in np.flatnonzero(ops != SKIP).tolist():
-        if ops[at] == SET:
-            row = at
-        elif ops[at] == ADD and not is_fixed and valid[at]:
-            row, is_fixed = at, True
-        elif ops[at] == ADD_REVERSED:
-            if not is_fixed and row >= 0 and valid[row]:
-                is_fixed = True
-            else:
-                row = at
-    return row
-
-
 class FirstValue(SelectingAggregate):
-    """Keeps the first value; a later step replaces it only with an older one."""
+    """Keeps the first value since the last SET; a later step replaces it only with an older one.
+
+    So a value stands for all steps that led to it, and a fold of it and later steps has the same result.
+    """
 
     retracts: ClassVar[bool] = False
 
@@ -88,11 +56,22 @@ class FirstValue(SelectingAggregate):
         return self.pick(column, steps)
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
-        ops = steps.ops
-        added = (ops == ADD) | (ops == ADD_REVERSED)
-        first = np.repeat(steps.first(added), steps.sizes) == np.arange(len(ops))
-        # The first value counts even after a SET; an older one replaces it, unless it is the first itself.
-        return steps.last((ops == SET) | (first & (ops == ADD)) | (~first & (ops == ADD_REVERSED)))
+        ops, counts = steps.ops, self._counts(column, steps)
+        added = ((ops == ADD) | (ops == ADD_REVERSED)) & steps.since_set
+        first = np.repeat(steps.first(added & counts), steps.sizes) == np.arange(len(ops))
+        out = steps.last(first | (added & counts & (ops == ADD_REVERSED)))
+        return np.where((out < 0) & (steps.last(added) < 0), steps.last(ops == SET), out)
+
+    def _counts(self, column: pa.Array, steps: Steps) -> np.ndarray:
+        """A mask of the steps whose value counts."""
+        return np.ones(len(steps.ops), dtype=np.bool_)
+
+
+class FirstNonNullValue(FirstValue):
+    """As ``FirstValue``; NULL does not count."""
+
+    def _counts(self, column: pa.Array, steps: Steps) -> np.ndarray:
+        return steps.valid(column)
 
 
 class LastValue(SelectingAggregate):
