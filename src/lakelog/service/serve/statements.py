@@ -51,14 +51,21 @@ class _PlanningEngine(LazyEngine):
 
     def run_query(self, plan: QueryPlan) -> LocalSelect | pa.Table:
         """The prepared query; the lines of an EXPLAIN."""
-        try:
+        with _without_spark():
             if plan.text.lstrip()[:7].upper() == "EXPLAIN":
                 return super().run_query(replace(plan, why_spark=""))
             return local_select(plan, self._planned_tables)
-        except NeedsSpark as why:
-            if why.fault:
-                raise UnsupportedStatement(why.fault) from None
-            raise _needs_spark(str(why) or "this statement") from None
+
+
+@contextlib.contextmanager
+def _without_spark() -> Iterator[None]:
+    """Context of planning and of reading. Raises UnsupportedFeature for what turns out to need Spark."""
+    try:
+        yield
+    except NeedsSpark as why:
+        if why.fault:
+            raise UnsupportedStatement(why.fault) from None
+        raise _needs_spark(str(why) or "this statement") from None
 
 
 def _needs_spark(what: str) -> UnsupportedFeature:
@@ -137,7 +144,7 @@ class Rows:
             return
         batches = self._source.batches(self._limits.batch_rows)
         while True:
-            with self._deadlines.watching(self._source):
+            with self._deadlines.watching(self._source), _without_spark():
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -185,7 +192,8 @@ class Statements:
             if result is None:
                 result = pa.table({})
             if isinstance(result, LocalSelect):
-                result = ResultStream(result, engine.database)
+                with _without_spark():
+                    result = ResultStream(result, engine.database)
         return Rows(result, self._limits, self._deadlines)
 
     def _parsed(self, text: str) -> ParsedStatement:

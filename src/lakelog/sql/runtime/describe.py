@@ -11,6 +11,7 @@ from lakelog.options.secrets import without_password
 from lakelog.options.view import VIEW
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.open import scan_of
 from lakelog.table.staging.backfill import catch_up_of, is_backfilling
 from lakelog.table.views.definition import ViewDefinition
 
@@ -19,9 +20,12 @@ Rows = list[tuple[str, str, str]]
 
 def describe(table: DynamicTable, extended: bool = False) -> Rows:
     """(column, type, comment) rows; with ``extended`` also keys, stores and options, after an empty row."""
-    rows: Rows = [(f.name, type_text(f.type), f.description or "") for f in table.schema.fields]
+    columns = scan_of(table).row_schema.fields if table.view else table.schema.fields
+    rows: Rows = [(f.name, type_text(f.type), f.description or "") for f in columns]
     if not extended:
         return rows
+    if table.view:
+        return [*rows, ("", "", ""), ("# system table", "", ""), ("name", table.name, "")]
     schema, log, snapshot = table.schema, table.log, table.store.latest_snapshot()
     definition = ViewDefinition.of(schema)
     rows += [("", "", ""), ("# table" if definition is None else "# materialized view", "", "")]

@@ -114,3 +114,19 @@ def test_the_command_speaks_over_standard_input_and_output(lake: Lake, tmp_path:
     names, answer = asyncio.run(run())
     assert names == ["list_tables", "describe_table", "table_health", "query", "changes_since"]
     assert answer["rows"] == [{"n": 3}]
+
+
+def test_a_system_table_has_its_own_columns(lake: Lake, tmp_path: Path) -> None:
+    async def work(call: Call) -> Any:
+        return await call("describe_table", table="db.t$tags")
+
+    rows = ask(tmp_path, work)["rows"]
+    assert [row["col_name"] for row in rows[:2]] == ["tag_name", "snapshot_id"]
+    assert {"col_name": "name", "data_type": "db.t$tags", "comment": ""} in rows
+
+
+def test_a_value_that_only_spark_computes_is_refused_in_words(lake: Lake, tmp_path: Path) -> None:
+    async def work(call: Call) -> Any:
+        return await call("query", sql="select cast('x' as int) from db.t")
+
+    assert "UnsupportedFeature: a text as a number needs Spark" in ask(tmp_path, work)
