@@ -31,6 +31,9 @@ from pyspark.java_gateway import launch_gateway
 
 import lakelog
 
+if __name__ != "__main__":  # a page runs in a process that has no path to the tests
+    from secrets_in_files import leaked
+
 if TYPE_CHECKING:  # a page runs in a process that has no path to the tests
     from depth import Depth
     from servers.s3_server import S3Server
@@ -190,6 +193,7 @@ def test_every_block_of_the_page_runs_and_prints_what_it_says(
             done = subprocess.run(
                 command, cwd=place, env=running_jvm, capture_output=True, text=True, timeout=280, check=False
             )
+            assert leaked(place, text) == []
         assert done.returncode == 0, f"{where}{done.stdout}\n{done.stderr}"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from depth import Depth
+from secrets_in_files import leaked
 
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
@@ -23,6 +24,7 @@ def test_the_notebook_runs_and_shows_what_it_prints(notebook: Path, tmp_path: Pa
         command = [sys.executable, str(ROOT / "scripts" / "notebooks.py"), str(notebook)]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert leaked(tmp_path, notebook.read_text(encoding="utf-8")) == []
 
 
 def test_the_four_notebooks_are_whole() -> None:

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
 
 from avro_of_connect import as_avro
 from lakelog import connect
@@ -80,3 +81,46 @@ def test_every_reader_has_the_rows_of_a_connector_with_avro(tmp_path: Path, kafk
         Corrupt, match=f"offset {len(records) + 2} of bucket 0 .*{registry.url} has no schema with id 999"
     ):
         list(table.follow("latest"))
+
+
+def test_a_stream_of_spark_has_the_changes_and_resumes(tmp_path: Path, kafka: KafkaBroker, spark: SparkSession) -> None:
+    topic, registry = f"{TOPIC}.streamed", schema_registry()
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(120)
+    records = [
+        (as_avro(registry, f"{topic}-key", key), as_avro(registry, f"{topic}-value", value))
+        for key, value in recorded(SCHEMAS)
+    ]
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+
+    def produce(part: list[tuple[bytes | None, bytes | None]]) -> None:
+        for key, value in part:
+            producer.produce(topic, value, key, partition=0)
+        assert producer.flush(120) == 0
+
+    with connect(spark, warehouse=str(tmp_path / "warehouse")) as lake:
+        lake.sql(
+            f"create table db.streamed ({TABLE}, primary key (id)) tblproperties ('log-store.topic' = '{topic}', "
+            f"'log-store.enabled' = 'true', 'log-store.address' = '{kafka.bootstrap}', 'log-store.adopt' = 'true', "
+            f"'log-store.data-format' = 'avro', 'log-store.schema-registry.url' = '{registry.url}')"
+        )
+        kinds: list[tuple[str, int]] = []
+
+        def stream() -> None:
+            changes = lake.read_stream("db.streamed", options={"read.mode": "log", "scan.startup.mode": "earliest"})
+            written = changes.writeStream.foreachBatch(
+                lambda rows, _: kinds.extend((row["_row_kind"], row["id"]) for row in rows.collect())
+            )
+            query = (
+                written.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+            )
+            query.awaitTermination()
+
+        produce(records[:7])
+        stream()
+        first = len(kinds)
+        produce(records[7:])
+        stream()
+        tail = [row for batch in lake.table("db.streamed").tail("earliest", stop="latest") for row in batch.to_pylist()]
+        assert 0 < first < len(kinds)
+        assert kinds == [(row["_row_kind"], row["id"]) for row in tail]

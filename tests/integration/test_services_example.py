@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from secrets_in_files import leaked
+
 RUN = Path(__file__).parent.parent.parent / "examples" / "services" / "run.py"
 
 
@@ -32,3 +34,4 @@ def test_rows_reach_the_tail_and_ctrl_c_leaves_no_process(tmp_path: Path) -> Non
     assert len(services) >= 5 + 1  # the broker's JVM
     _, alive = psutil.wait_procs(services, 10)
     assert alive == []
+    assert leaked(tmp_path) == []

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import lakelog
+from secrets_in_files import leaked
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-user" / "bin" / "python"
@@ -57,6 +58,7 @@ def test_the_project_passes_and_its_second_run_takes_only_what_is_new(tmp_path: 
     assert totals == {"Ada": 43.75, "Emmy": 27.5, "Sophie": 100.9}
     assert described[0] == {"col_name": "customer_id", "data_type": "bigint", "comment": "The customer's id."}
     catalog = json.loads((project / "target" / "catalog.json").read_text())
+    assert leaked(project) == []
     columns = catalog["nodes"]["model.shop.order_facts"]["columns"]
     assert {name: column["type"] for name, column in columns.items()} == {
         "id": "bigint",

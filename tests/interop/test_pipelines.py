@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import lakelog
+from secrets_in_files import leaked
 
 ROOT = Path(__file__).parents[2]
 RUN = ("run", "--conf", "spark.sql.catalogImplementation=hive")
@@ -42,3 +43,4 @@ def test_changes_reach_the_table_by_key_and_sequence_and_each_only_once(tmp_path
         tail = lake.table("shop.orders").tail("earliest", "latest")
         changes = [(row["_row_kind"], row["id"], row["amount"]) for batch in tail for row in batch.to_pylist()]
     assert changes == [("+I", 1, 35.0), ("+I", 3, 5.0), ("-U", 3, 5.0), ("+U", 3, 6.0)]
+    assert leaked(project) == []

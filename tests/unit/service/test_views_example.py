@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 
 import lakelog
+from secrets_in_files import leaked
 
 HERE = Path(__file__).parents[3] / "examples" / "views"
 
@@ -64,3 +65,4 @@ def test_raw_flights_reach_the_aggregates(tmp_path: Path) -> None:
         columns = ["carrier", "airline", "departed", "arrived", "late"]
         assert set(lake.table("dws.carrier_days").scan(columns).to_polars().iter_rows()) == expected
         assert len(expected) > 0
+    assert leaked(tmp_path) == []
