@@ -230,3 +230,12 @@ def test_rows_with_nested_values_are_merged(lake: Lake, kind: str) -> None:
     other = pa.table({"id": pa.array([4], pa.int32()), "v": ["text"]})
     with pytest.raises(NotInstalled):
         table.merge(other, "t.id = s.id").when_not_matched_insert_all().execute()
+
+
+def test_digits_that_a_time_does_not_have_are_not_cut(lake: Lake) -> None:
+    lake.sql("create table db.m (id int, at timestamp(3))")
+    for text in ("2024-01-01 10:00:00.1234", "2024-01-01 10:00:00.000001"):
+        with pytest.raises(NotInstalled):
+            lake.sql(f"insert into db.m values (1, '{text}')")
+    lake.sql("insert into db.m values (1, '2024-01-01 10:00:00.123')")
+    assert lake.table("db.m").count() == 1

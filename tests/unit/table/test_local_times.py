@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -31,6 +32,11 @@ def zone(request, monkeypatch) -> Iterator[str]:
     time.tzset()
 
 
+def instant(local: datetime, zone: str) -> datetime:
+    """As Java takes it: a time that the clock left out is as much later as the clock was put forward."""
+    return local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+
 def make(tmp_path: Path, more: str = ""):
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(f"create table db.t (id int, ts timestamp){more}")
@@ -47,7 +53,7 @@ def test_a_write_and_a_filter_mean_the_same_time(tmp_path, zone, unit) -> None:
             pa.schema([("id", pa.int32()), ("ts", pa.timestamp(unit))])
         )
     )
-    assert table.scan().to_arrow()["ts"].to_pylist() == [t.astimezone(UTC) for t in times]
+    assert table.scan().to_arrow()["ts"].to_pylist() == [instant(t, zone) for t in times]
     for number, moment in enumerate(times):
         assert table.scan(filter=[("ts", "=", moment)]).to_arrow()["id"].to_pylist() == [number]
         assert table.scan(filter=f"ts = '{moment.isoformat(sep=' ')}'").to_arrow()["id"].to_pylist() == [number]
@@ -69,4 +75,11 @@ def test_a_nested_local_time_is_the_same_instant(tmp_path, zone) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql("create table db.n (a array<timestamp>)")
     lake.write(pa.table({"a": pa.array([TIMES[:2], None], pa.list_(pa.timestamp("us")))}), "db.n")
-    assert lake.table("db.n").scan().to_arrow()["a"].to_pylist() == [[t.astimezone(UTC) for t in TIMES[:2]], None]
+    assert lake.table("db.n").scan().to_arrow()["a"].to_pylist() == [[instant(t, zone) for t in TIMES[:2]], None]
+
+
+def test_a_text_of_sql_means_the_same_time(tmp_path, zone, monkeypatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql("create table db.t (id int, ts timestamp); insert into db.t values (1, '2024-03-10 02:30:00')")
+    assert lake.table("db.t").to_arrow()["ts"].to_pylist() == [instant(TIMES[1], zone)]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest
+from lakelog.paimon.rows.instants import instant_of
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq,
@@ -321,7 +322,7 @@ def _is_nan(value: Any) -> bool:
 def _order(bound: Any, value: Any) -> int | None:
     """-1, 0 or 1 if the bound is smaller, equal or larger; None if it is unknown or not comparable."""
     if isinstance(bound, datetime) and isinstance(value, datetime) and bound.tzinfo and not value.tzinfo:
-        value = value.astimezone()
+        value = instant_of(value)
     # numpy compares a datetime64 with other types without an error
     if bound is None or isinstance(bound, np.datetime64) != isinstance(value, np.datetime64):
         return None
@@ -361,7 +362,7 @@ def literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:
     if kind is None:
         return pa.scalar(value)
     if isinstance(value, datetime) and value.tzinfo is None and pa.types.is_timestamp(kind) and kind.tz:
-        value = value.astimezone()
+        value = instant_of(value)
     if isinstance(value, int) and pa.types.is_decimal(kind):
         value = Decimal(value)
     scalar = pa.scalar(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import sqlglot
@@ -76,6 +77,10 @@ def literal_of(node: exp.Expr, column: DataField) -> Any:
         value = literal_value(column, node)
     except InvalidRequest:
         raise _of_value(node, column) from None
+    if isinstance(value, datetime) and value.microsecond % 10 ** max(
+        0, 6 - (getattr(column.type, "precision", 6) or 0)
+    ):
+        raise _of_value(node, column)  # digits that the column does not have
     return value + 0.0 if isinstance(value, float) else value
 
 

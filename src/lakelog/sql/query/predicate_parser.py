@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement, did_you_mean
 from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
+from lakelog.paimon.rows.instants import instant_of
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField, is_text
 from lakelog.sql.syntax.lexer import tokenize
@@ -270,7 +271,7 @@ def _value_of(column: DataField, value: Any) -> Any:
     if isinstance(value, str):
         return literal_value(column, exp.Literal.string(value))
     if isinstance(value, datetime) and (root == "TIMESTAMP_LTZ" or (root == "TIMESTAMP" and value.tzinfo is None)):
-        return value.astimezone(UTC) if root == "TIMESTAMP_LTZ" else value
+        return instant_of(value) if root == "TIMESTAMP_LTZ" else value
     if type(value) is _PYTHON_TYPES.get(root):
         return value
     raise InvalidRequest(f"{value!r} is not a value for column '{column.name}' of type {type_text(column.type)}")

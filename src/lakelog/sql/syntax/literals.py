@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 
 import numpy as np
 from sqlglot import exp
 
 from lakelog.errors import InvalidRequest
+from lakelog.paimon.rows.instants import instant_of
 from lakelog.paimon.types.types import AtomicType, DataField
 from lakelog.sql.syntax.type_parser import type_text
 
@@ -144,7 +145,7 @@ def _timestamp(literal: Literal, kind: AtomicType) -> datetime:
     """A wall-clock time without zone; an instant (TIMESTAMP_LTZ) in UTC, where text without a zone is local time."""
     moment = datetime.fromisoformat(_text(literal, kind).strip())
     if kind.root == "TIMESTAMP_LTZ":
-        return moment.astimezone(UTC)
+        return instant_of(moment)
     if moment.tzinfo is not None:
         raise ValueError("a time without a zone cannot have an offset")
     return moment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.options.table import PARTITION_DEFAULT_NAME
 from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.rows.instants import instant_of
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, arrow_type
@@ -142,7 +143,7 @@ def _in_utc(text: str, kind: DataType, zone: tzinfo | None) -> str:
     fraction = match[1] or ""
     try:
         wall = datetime.fromisoformat(text.strip().removesuffix(fraction))
-        wall = wall.replace(tzinfo=zone) if zone is not None else wall.astimezone()
+        wall = wall.replace(tzinfo=zone) if zone is not None else instant_of(wall)
         return f"{wall.replace(tzinfo=None) - (wall.utcoffset() or timedelta())}{fraction}{_ZONE}"
     except (ValueError, OverflowError):
         return text
@@ -169,7 +170,7 @@ def _typed(schema: TableSchema, name: str, value: object) -> Any:
             return text.rstrip(" ").ljust(width)
         return None if text is None else partition_value(name, column, text)
     if isinstance(value, datetime) and isinstance(column, AtomicType) and column.root == "TIMESTAMP_LTZ":
-        value = value.astimezone(UTC)  # without a zone: a local time, as in rows and filters
+        value = instant_of(value)  # without a zone: a local time, as in rows and filters
     try:
         return pa.scalar(value, arrow_type(column)).as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:

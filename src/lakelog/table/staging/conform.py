@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from lakelog.filestore.read.split_reader import engine_of
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
+from lakelog.paimon.rows.instants import instant_of
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, fresh_offsets, map_array
@@ -108,7 +109,7 @@ def needs_zone(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def as_instants(column: pa.Array) -> pa.Array:
-    """Local times as instants (zone UTC) in the same unit; each as ``datetime.astimezone`` takes it in a filter."""
+    """Local times as instants (zone UTC) in the same unit, as ``instant_of`` gives those of a filter."""
     kind = pa.timestamp(column.type.unit, "UTC")
     is_utc = time.timezone == 0 and not time.daylight
     if is_utc or column.null_count == len(column):
@@ -137,7 +138,7 @@ def _offsets(seconds: np.ndarray, steps: Sequence[int] = (86_400, 900, 1)) -> np
 
 def _offset(second: int) -> int:
     local = _EPOCH + timedelta(seconds=second)
-    return round((local - local.astimezone(UTC).replace(tzinfo=None)).total_seconds())
+    return round((local - instant_of(local).replace(tzinfo=None)).total_seconds())
 
 
 def conform(
