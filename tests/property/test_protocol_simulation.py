@@ -115,7 +115,7 @@ def logs_of(outcome: Outcome) -> list[list[list[Record]]]:
     return [table.log.buckets for table in outcome.world.tables]
 
 
-@pytest.mark.parametrize("seed", [3_510_376, 4_000_987, 6_000_058])
+@pytest.mark.parametrize("seed", [3_510_376, 4_000_987, 6_000_058, 6_002_133])
 def test_schedules_that_were_wrong_hold(seed: int) -> None:
     assert run_part(range(seed, seed + 1), None).wrong == ()
 

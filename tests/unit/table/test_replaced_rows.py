@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakelog import connect
@@ -194,3 +195,35 @@ def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, mon
         table.write(rows(5, 6, name="first"), overwrite=True)
         done[0].result()
     check(table, [(8, "second"), (9, "second")])
+
+
+@pytest.mark.parametrize("act", ["truncate", "rollback", "overwrite"])
+def test_rows_with_a_column_that_an_alter_added_meanwhile_are_taken_back_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    table = make(tmp_path)
+    write(table, 1)
+    first = table.latest_snapshot().id
+    write(table, 2)
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    seal = replaced_rows.seal_decided
+
+    def alter(logical: Any) -> None:
+        monkeypatch.setattr(replaced_rows, "seal_decided", seal)
+        lake.sql("alter table db.t add column w int")
+        now = lake.table("db.t")
+        now.write(rows(1).append_column("w", pa.array([5], pa.int32())))
+        seal(logical)
+
+    monkeypatch.setattr(replaced_rows, "seal_decided", alter)
+    if act == "rollback":
+        table.rollback_to(first)
+    elif act == "truncate":
+        table.truncate()
+    else:
+        table.write(rows(1), overwrite=True)
+    now = lake.table("db.t")
+    assert now.scan().to_arrow().to_pylist() == ([] if act == "truncate" else [{"id": 1, "name": "a", "w": None}])
+    changes = [row for batch in now.tail("earliest", stop="latest") for row in batch.to_pylist()]
+    back = [] if act == "rollback" else [("-", 5)]  # a rollback writes the new row of a key alone
+    assert [(c["_row_kind"][0], c["w"]) for c in changes if c["w"] is not None] == [("+", 5), *back]

@@ -81,8 +81,9 @@ def replace_rows(
     batches. Returns the newest snapshot, None if there was nothing to write. A row that another writer commits
     meanwhile stays if its key is new. Raises the errors of ``TableWriter``.
     """
+    old = merged_on_read(table).store.plan(partitions=partitions)
+    table = table.with_newest_schema()  # an ALTER TABLE may have given these rows columns while this one waited
     shown = merged_on_read(table).store
-    old = shown.plan(partitions=partitions)
     new = [Split(b.partition, b.bucket, b.total_buckets, b.new_files, needs_merge=True) for b in made]
     with TableWriter(table) as writer:
         for kind, splits in (("-D", old), ("+I", new)):

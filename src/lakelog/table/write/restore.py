@@ -139,12 +139,13 @@ def _restore_rows(table: DynamicTable, user: str, target: Snapshot) -> None:
 
     No constraint is checked: the rows are those that the table had.
     """
-    store, shown = table.store, table.all_rows
-    unchecked = replace(table.schema, options=without_constraints(table.schema.options))
     with one_overwrite(table):
         _note(table, user, 0, target, lambda state, after: replace(state, writers=after.writers))
+        newest = table.store.latest_snapshot()
+        table = table.with_newest_schema()  # an ALTER TABLE may have given these rows columns while this one waited
+        unchecked = replace(table.schema, options=without_constraints(table.schema.options))
         with TableWriter(table.with_schema(unchecked)) as writer:
-            for _, batch in state_changes(shown, store.latest_snapshot(), target, is_chain=False):
+            for _, batch in state_changes(table.all_rows, newest, target, is_chain=False):
                 writer.write(batch)
         _note(table, user, 1, target, lambda state, after: replace(state, rejected=after.rejected))
 
