@@ -12,6 +12,7 @@ from lakelog.filestore.iceberg.data_files import ExportedFiles
 from lakelog.filestore.metadata.levels import is_apart
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
+from lakelog.paimon.types.types import parse_type
 from unit.filestore.test_compaction_changelog import D, I, apply, make_like, told
 
 PLACE = (b"\x00" * 12, 0)
@@ -91,3 +92,20 @@ def test_iceberg_gets_no_missing_value_in_a_column_that_needs_one(make_table, op
     store = table.store
     with pytest.raises(UnsupportedFeature, match="totals that do not fit"):
         ExportedFiles(store.manifests, store.schemas, 3).pick(store.live_entries(store.latest_snapshot()), store.schema)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("options", SHOWN)
+def test_a_total_fits_a_wider_type_once_it_is_compacted(make_table, options, full) -> None:
+    table = sums(make_table, "TINYINT", options)
+    for turn in range(2):
+        table.insert((I, 1, 127, turn))
+        table.store.compact(*PLACE, full=True)
+    old = table.store.schema
+    fields = tuple(replace(f, type=parse_type("INT")) if f.name == "n" else f for f in old.fields)
+    wide = replace(old, id=1, fields=fields)
+    table.store.io.write(f"{table.store.table_path}/schema/schema-1", wide.to_json())
+    table = type(table)(FileStore(table.store.io, table.store.table_path, wide))
+    table.store.compact(*PLACE, full)
+    assert rows(table) == {1: (254, 1)}
+    assert table.store.compact(*PLACE, full) is None

@@ -24,7 +24,7 @@ def partition_path(partition: bytes, schema: TableSchema, default_name: str, zon
     values = decode_partition(partition, schema)
     texts = [cast_text(value, kind, zone) for value, kind in zip(values, partition_types(schema), strict=True)]
     pairs = zip(schema.partition_keys, texts, strict=True)
-    return "/".join(f"{key}={text if text and text.strip() else default_name}" for key, text in pairs)
+    return "/".join(f"{key}={default_name if text is None else text}" for key, text in pairs)
 
 
 def key_text(key: bytes, types: Sequence[DataType]) -> str | None:
