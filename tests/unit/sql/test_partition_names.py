@@ -26,7 +26,7 @@ _VALUES: dict[str, list[Any]] = {
     "date": [dt.date(1, 1, 1), dt.date(9999, 12, 31), None],
     "time(3)": [dt.time(12, 0, 0, 500000), dt.time(0)],
     "char(3)": ["ab"],
-    "string": ["a/b=c", "NaN", "2024-01-01", "'", None],
+    "string": ["a/b=c", "NaN", "2024-01-01", "'", "", " ", None],
     "timestamp": [_NOON, _NOON.replace(microsecond=1), dt.datetime(1700, 1, 1, tzinfo=dt.UTC), None],
     "timestamp_ltz(3)": [_NOON, _NOON.replace(microsecond=7000)],
     "timestamp_ntz": [dt.datetime(2024, 6, 1, 12), dt.datetime(1, 1, 1), None],

@@ -14,7 +14,7 @@ from lakelog.filestore.compaction.strategy import (
     pick_runs,
     pick_small_files,
 )
-from lakelog.filestore.metadata.levels import KeyRange, SortedRun, has_deletes, highest_level, sorted_runs
+from lakelog.filestore.metadata.levels import KeyRange, SortedRun, has_deletes, highest_level, is_apart, sorted_runs
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.io import clock
@@ -94,15 +94,19 @@ def _pick_keyed(
     """The number of newest runs to merge, and the output level."""
     options = Options(schema.options)
     picked = pick_runs(runs, options, full, clock.local_now_ms())
+    # the parts of a total may fit the wider type of an ALTER TABLE
+    are_parts_old = any(is_apart(f) and f.schema_id != schema.id for r in runs if r.level == 0 for f in r.files)
     if picked is None and full:
         expiry = RecordExpiry.of(schema)
         files = [f for run in runs for f in run.files]
-        is_old = any(f.file_name in deleted or (expiry is not None and expiry.has_old(f)) for f in files)
+        is_old = are_parts_old or any(
+            f.file_name in deleted or (expiry is not None and expiry.has_old(f)) for f in files
+        )
         return (len(runs), runs[-1].level) if is_old or options.need(FORCE_REWRITE) else None
     if picked is None and options.need(FORCE_UP_LEVEL_ZERO):
         return pick_level_zero(runs, options)
     if picked is None and needs_lookup(options):
-        return pick_level_zero(runs, options, lookup_interval(options))
+        return pick_level_zero(runs, options, 0 if are_parts_old else lookup_interval(options))
     return picked
 
 

@@ -66,9 +66,9 @@ def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1)
     Called for tables whose level 0 is looked up, or not read, before its compaction. None if level 0 has fewer than
     ``least`` files.
     """
-    if sum(run.level == 0 for run in without_apart(runs)) < max(least, 1):
-        return None
     count = sum(run.level == 0 for run in runs)
+    if not count or sum(run.level == 0 for run in without_apart(runs)) < least:
+        return None
     return _with_level(runs, _like_sized(runs, count, options.need(SIZE_RATIO)), _top_level(runs, options))
 
 
