@@ -60,3 +60,30 @@ def test_a_stream_goes_on_and_keeps_what_does_not_fit(lake, spark, tmp_path, mor
     ]
     assert sorted(r.id for r in lake.sql("select id from db.t").collect()) == sorted([*good, *bad])
     assert lake.sql("select count(*) as n from db.t$rejected where reason like '%column \\'id\\'%'").collect()[0].n == 2
+
+
+@pytest.mark.parametrize("more", ["'log-store.enabled' = 'true'", "'write-only' = 'true'"], ids=["log", "files"])
+def test_a_batch_rejects_what_violates_a_constraint_and_changes_of_rows_fail(lake, spark, more) -> None:
+    lake.sql(
+        "create table db.t (id bigint, v bigint, primary key (id)) using lakelog "
+        f"tblproperties ('bucket' = '2', {more})"
+    )
+    lake.sql("alter table db.t add constraint positive check (v > 0) on violation reject")
+    lake.sql("insert into db.t select id, 3 - id from range(5)")
+    lake.write(spark.range(10, 13).selectExpr("id", "11 - id as v"), "db.t")
+    spark.range(20, 22).selectExpr("id", "21 - id as v").write.format("lakelog").mode("append").save(
+        lake.table("db.t").logical.address
+    )
+    assert sorted(tuple(row) for row in lake.sql("select * from db.t").collect()) == [
+        (0, 3), (1, 2), (2, 1), (10, 1), (20, 1),
+    ]  # fmt: skip
+    texts = sorted(row.text for row in lake.sql("select text from db.t$rejected").collect())
+    assert texts == ["id=11, v=0", "id=12, v=-1", "id=21, v=0", "id=3, v=0", "id=4, v=-1"]
+    for text in ("update db.t set v = -v where id = 1", "insert overwrite db.t select id, -id from range(1, 3)"):
+        with pytest.raises(Exception, match="positive"):
+            lake.sql(text)
+    lake.sql("alter table db.t drop constraint positive")
+    assert lake.sql("call sys.replay_rejected('db.t')").to_arrow().to_pylist() == [
+        {"written_rows": 5, "rejected_rows": 0}
+    ]
+    assert lake.table("db.t").scan().count() == 10

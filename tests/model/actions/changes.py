@@ -140,7 +140,7 @@ class InsertSelect(Action):
             raise NotPossible("a column is not there")
         for values in world.live():
             if self.where.holds(values):
-                world.put(values)
+                world.put(values, rejecting="t")
 
 
 @dataclass(frozen=True)

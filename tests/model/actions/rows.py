@@ -86,9 +86,8 @@ class Write(Action):
             value is Ellipsis for row in self.rows for value in map(without_zone, dict(row).values())
         ):
             raise NotPossible("the clocks here show a time twice")
-        rejecting = self.handle if self.how in ("writer", "commits", "flush") else ""
         for values in resolved(world, self.rows, self.handle):
-            world.put(values, rejecting=rejecting)
+            world.put(values, rejecting=self.handle)
 
 
 def without_zone(value: Any) -> Any:
@@ -141,7 +140,7 @@ class Insert(Action):
         if any(not c.is_nullable and c.name not in named for c in world.columns):
             raise Refused("a column is NOT NULL")
         for values in resolved(world, self.rows):
-            world.put({c.id: values[c.id] if c.name in named else c.default for c in world.columns})
+            world.put({c.id: values[c.id] if c.name in named else c.default for c in world.columns}, rejecting="t")
 
 
 @dataclass(frozen=True)

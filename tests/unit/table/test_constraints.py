@@ -147,14 +147,33 @@ def test_a_constraint_rejects_rows_and_they_are_replayed(lake: Lake, kind: str) 
         write(lake, (None, 1, "x"))
     with pytest.raises(InvalidOption, match="would lose the rows that constraint 'positive'"):
         write(lake, (4, 4, "d"), on_bad_record="skip")
-    with (
-        pytest.raises(ConstraintViolation),
-        lake.table("d.t").writer(overwrite=True) as writer,
-    ):  # a batch write has no rejected rows
+    for text in ("update d.t set v = -1 where id = 1", "insert overwrite d.t values (5, -5, 'e')"):
+        with pytest.raises(ConstraintViolation):  # they would take the former row of the key away
+            lake.sql(text)
+    with pytest.raises(ConstraintViolation), lake.table("d.t").writer(overwrite=True) as writer:
         writer.write(rows((5, -5, "e")))
     lake.sql("alter table d.t drop constraint positive")
     lake.sql("call sys.replay_rejected('d.t')")
     assert read(lake) == {1: 1, 2: -2, 3: 3} and rejected(lake) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_write_rejects_rows_too_and_takes_the_others(lake: Lake, kind: str) -> None:
+    new_table(lake, kind)
+    lake.sql("alter table d.t add constraint positive check (v > 0) on violation reject")
+    counts = lake.table("d.t").write(rows((1, 1, "a"), (2, -2, "b"), (3, 3, "c")))
+    assert counts["num_inserted_rows"] == 2 and read(lake) == {1: 1, 3: 3}
+    lake.sql("insert into d.t values (4, 4, 'd'), (5, -5, 'e')")
+    lake.write(rows((6, -6, "f")), "d.t")
+    assert read(lake) == {1: 1, 3: 3, 4: 4}
+    assert sorted(str(row["text"]) for row in rejected(lake)) == [
+        f"id={n}, v=-{n}, name={name}" for n, name in ((2, "b"), (5, "e"), (6, "f"))
+    ]
+    with pytest.raises(InvalidOption, match="on-bad-record"):
+        lake.table("d.t").write(rows((7, 7, "g")), options={"on-bad-record": "keep"})
+    lake.sql("alter table d.t drop constraint positive")
+    lake.sql("call sys.replay_rejected('d.t')")
+    assert read(lake) == {1: 1, 2: -2, 3: 3, 4: 4, 5: -5, 6: -6} and rejected(lake) == []
 
 
 def test_a_follower_rejects_records_that_violate_a_constraint(lake: Lake) -> None:

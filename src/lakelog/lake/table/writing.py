@@ -12,6 +12,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.row_counts import RowCounts
+from lakelog.table.rejected.rows import by_constraints
 from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, overwrite_writer, truncate
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
@@ -56,7 +57,11 @@ class TableWriting(Public):
         table = self._with(with_missing(options, missing))
         if hasattr(type(rows), "isStreaming"):
             return self._write_frame(table, rows, overwrite)
-        with TableWriter(table) if overwrite is False else overwrite_writer(table, overwrite) as writer:
+        with (
+            TableWriter(by_constraints(table), may_reject=True)
+            if overwrite is False
+            else overwrite_writer(table, overwrite)
+        ) as writer:
             writer.write(rows)
         return writer.counts
 

@@ -20,6 +20,7 @@ from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_COLUMNS
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.compat.arrow import map_in_arrow
 from lakelog.spark.compat.sources import DataSourceArrowWriter, WriterCommitMessage
 from lakelog.spark.runtime.types import arrow_for_spark, conform, with_times
@@ -40,7 +41,7 @@ from lakelog.table.model.partition_selection import OverwriteTarget, overwrite_t
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.model.waiting_epochs import sealed_elsewhere
-from lakelog.table.rejected.rows import Rejects, check_not_given
+from lakelog.table.rejected.rows import Rejects, by_constraints
 from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.task_writer import TaskWriter
@@ -90,7 +91,8 @@ class LakelogWriter(OwnErrors, DataSourceArrowWriter):
     """
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
-        check_not_given(table)
+        table = by_constraints(table)
+        self._may_reject = not overwrite and ROW_KIND_COLUMN not in schema.names and Rejects.are_kept(table)
         check_columns(with_times(schema, table.schema), table.schema, table.name, table.options.need(MISSING_COLUMNS))
         self._table, self._writer = table, new_uuid()
         self._job, self._counts = JobFiles(self._writer), counts_directory()
@@ -113,7 +115,8 @@ class LakelogWriter(OwnErrors, DataSourceArrowWriter):
             register_writer(self._table, self._writer, BATCH)
         replaces = self._target is not None
         table = files_alone(self._table) if replaces else self._table
-        return write_attempt(table, self._writer, 0, _partition_id(), iterator, replaces, self._job)
+        rejects = Rejects.of(table, self._writer, 0, _partition_id()) if self._may_reject else None
+        return write_attempt(table, self._writer, 0, _partition_id(), iterator, replaces, self._job, rejects)
 
     def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
         """Commits the attempts that Spark has accepted; ``no_other_tries``: no other attempt left files."""
@@ -187,7 +190,7 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
 
     A task that Spark has abandoned may append for some seconds. In that case the writer is left to ``take_over``.
     """
-    if table.emits_log:
+    if table.emits_log or any(result.rejected for result in results):
         committer = Committer(table, writer, once=True)
         committer.commit(0, results)
         with after_decision(table.name):

@@ -41,6 +41,7 @@ from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.read.file_scan import Scan
+from lakelog.table.rejected.rows import by_constraints
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
 from lakelog.table.write.replaced_rows import files_alone
@@ -123,7 +124,10 @@ class LocalEngine:
             rows = _literal_rows(tree, fields)
         else:
             rows = stored(self.run_query(plan), schema, target.name)
-        return _write(target.with_hints(MISSING_AS_NULL), [rows])
+        with TableWriter(by_constraints(target.with_hints(MISSING_AS_NULL)), may_reject=True) as writer:
+            if len(rows):
+                writer.write(rows)
+        return writer.counts
 
     def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
         """(name, type) of a query's columns without row kinds. Raises NeedsSpark, and the errors of the query."""

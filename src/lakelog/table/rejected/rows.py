@@ -62,6 +62,15 @@ def check_not_given(table: DynamicTable) -> None:
         )
 
 
+def by_constraints(table: DynamicTable) -> DynamicTable:
+    """The table for a batch write, of which only a constraint rejects rows; any other bad row fails it.
+
+    Raises InvalidOption as ``check_not_given``.
+    """
+    check_not_given(table)
+    return table.with_hints({ON_BAD_RECORD.key: FAIL})
+
+
 class Rejects:
     """The rejected rows of one attempt, and their number ``count``; not for several threads.
 
