@@ -19,12 +19,18 @@ def partition_text(partition: bytes, schema: TableSchema) -> str:
     return "{" + ", ".join("null" if text is None else text for text in texts) + "}"
 
 
-def partition_path(partition: bytes, schema: TableSchema, default_name: str, zone: tzinfo | None = None) -> str:
-    """A partition as ``dt=2024-01-01/h=7``, nothing escaped; a time with a zone as the wall clock of ``zone``."""
+def partition_path(
+    partition: bytes, schema: TableSchema, default_name: str, zone: tzinfo | None = None, blank_name: str | None = None
+) -> str:
+    """A partition as ``dt=2024-01-01/h=7``, nothing escaped; a time with a zone as the wall clock of ``zone``.
+
+    ``default_name`` stands for NULL, and ``blank_name`` for a text of blanks alone, which is itself without one.
+    """
     values = decode_partition(partition, schema)
     texts = [cast_text(value, kind, zone) for value, kind in zip(values, partition_types(schema), strict=True)]
     pairs = zip(schema.partition_keys, texts, strict=True)
-    return "/".join(f"{key}={default_name if text is None else text}" for key, text in pairs)
+    shown: dict[str | None, str] = {None: default_name} if blank_name is None else {None: default_name, "": blank_name}
+    return "/".join(f"{key}={shown.get(text and text.strip(), text)}" for key, text in pairs)
 
 
 def key_text(key: bytes, types: Sequence[DataType]) -> str | None:

@@ -220,7 +220,7 @@ class Partitions(MetadataTable):
         store = self.table.store
         default = Options(store.schema.options).need(PARTITION_DEFAULT_NAME)
         counts = count_files(store, self.snapshot(), by_bucket=False)
-        named = [(partition_path(partition, store.schema, default), c) for (partition, _), c in counts.items()]
+        named = [(partition_path(p, store.schema, default, None, default), c) for (p, _), c in counts.items()]
         for name, c in sorted(named, key=lambda item: item[0]):
             yield name, c.rows, c.size, c.files, wall_clock(c.newest_ms), None, None, None, None
 
