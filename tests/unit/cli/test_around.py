@@ -207,7 +207,7 @@ def test_a_real_bash_completes(warehouse: Path) -> None:
     assert done.stdout == "plain,db.orders\n", done.stderr
 
 
-NO_ROWS = ("demo", "metrics", "dashboard", "serve")
+NO_ROWS = ("demo", "metrics", "dashboard", "serve", "mcp")
 """Commands that print no rows of their own."""
 
 
