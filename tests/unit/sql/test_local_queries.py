@@ -134,6 +134,9 @@ def test_rows_of_a_query_are_written(filled: Lake) -> None:
         ("select 1 / 0", "division by zero"),
         ("select 7 % 0", "division by zero"),
         ("select n + 2147483647 from db.t where id = 2", "[Oo]ut of range|[Oo]verflow"),
+        ("select n + 2147483647 > 1 from db.t where id = 2", "[Oo]verflow"),
+        ("select id from db.t where -2147483648 - n < 1 and id = 2", "[Oo]verflow"),
+        ("select n * 2147483647 = 5 from db.t where id = 2", "[Oo]verflow"),
         ("select cast(3000000000 as int)", "[Oo]ut of range|[Cc]onversion|3000000000"),
     ],
 )

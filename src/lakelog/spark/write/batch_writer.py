@@ -91,7 +91,8 @@ class LakelogWriter(OwnErrors, DataSourceArrowWriter):
     """
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
-        table = by_constraints(table)
+        if not overwrite:
+            table = by_constraints(table)
         self._may_reject = not overwrite and ROW_KIND_COLUMN not in schema.names and Rejects.are_kept(table)
         check_columns(with_times(schema, table.schema), table.schema, table.name, table.options.need(MISSING_COLUMNS))
         self._table, self._writer = table, new_uuid()

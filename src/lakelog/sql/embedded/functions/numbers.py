@@ -31,6 +31,8 @@ from lakelog.state.spark_functions import (
 )
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
+_CALLS: Final[dict[type[exp.Expr], str]] = {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply"}
+"""By their names, because DuckDB moves the numbers of ``i + 1 > 1`` to one side, and then ``i + 1`` never overflows."""
 _MONTHS: Final = ("YEAR", "QUARTER", "MONTH")
 _DAYS: Final = ("WEEK", "DAY")
 _TIMES: Final = ("HOUR", "MINUTE", "SECOND")
@@ -66,8 +68,11 @@ class Numbers(Translation):
                 goal = roomy(goal, kind)
             if part.kind != goal:
                 cast_in_place(part.node, goal)
+        result: exp.Expr = node
+        if kind.root in WHOLE and type(node) in _CALLS:
+            result = node.replace(call(_CALLS[type(node)], node.this, node.expression))
         if kind.root != "DECIMAL" or not self.short_decimals:
-            cast_in_place(node, kind)
+            cast_in_place(result, kind)
         return kind
 
     def _moved(self, node: exp.Binary) -> Kind:
