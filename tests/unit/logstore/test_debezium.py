@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt
+from lakelog.logstore.encoding.connect_columns import _unscaled, _variable_decimals
 from lakelog.logstore.encoding.record_format import MALFORMED, LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.options.option import Options
@@ -373,3 +374,11 @@ def test_the_largest_float_is_read_at_any_depth(place: str) -> None:
     value = f'{{"before":null,"after":{{"v":{form % "3.4028235e38"}}},"op":"c"}}'.encode()
     rows = FORM.decode(pa.array([value], pa.large_binary()), pa.schema([("v", around(pa.float32()))]))
     assert "3.4028234663852886e+38" in str(rows.column("v")[0].as_py())
+
+
+def test_decimals_of_null_structs_and_of_slices_are_null() -> None:
+    """Readers may leave values under a NULL, and before the offset of a slice."""
+    kind, parts = pa.decimal128(12, 3), [pa.array([3, 0, 3], pa.int32()), pa.array([b"x", b"", None], pa.binary())]
+    column = pa.StructArray.from_arrays(parts, ["scale", "value"], mask=pa.array([False, True, False]))
+    assert _variable_decimals(column, kind).to_pylist() == [Decimal("0.120"), None, None]
+    assert _unscaled(pa.array([b"y", None, b"x", None]).slice(1), 3).to_pylist() == [None, Decimal("0.120"), None]

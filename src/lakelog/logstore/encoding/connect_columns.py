@@ -358,7 +358,7 @@ def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _variable_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    scales, values = column.field("scale"), column.field("value")
+    scales, values = (pc.struct_field(column, name) for name in ("scale", "value"))  # NULL where the struct is
     out = pa.nulls(len(column), kind)
     for scale in pc.unique(scales.drop_null()).to_pylist():
         here = pc.fill_null(pc.equal(scales, scale), False)
@@ -393,10 +393,9 @@ def _unscaled(data: pa.Array, scale: int) -> pa.Array:
         digits = np.frombuffer(b"".join(data.take(pa.array(rows)).to_pylist()), np.uint8).reshape(-1, length)
         whole[rows] = np.where(digits[:, :1] >= 128, 255, 0)
         whole[rows, :length] = digits[:, ::-1]
-    valid = pc.is_valid(data).buffers()[1] if data.null_count else None
-    numbers = pa.Array.from_buffers(pa.decimal128(38, scale), len(data), [valid, pa.py_buffer(whole.tobytes())])
+    numbers = pa.Array.from_buffers(pa.decimal128(38, scale), len(data), [None, pa.py_buffer(whole.tobytes())])
     numbers.validate(full=True)  # 16 bytes may have 39 digits
-    return numbers
+    return pc.if_else(pc.is_valid(data), numbers, pa.scalar(None, numbers.type))
 
 
 __all__ = ["LATIN_1", "NATIVE_JSON", "UNAVAILABLE", "Encodings", "Meaning", "converted", "from_objects", "json_type"]
